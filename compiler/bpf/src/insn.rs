@@ -1,0 +1,152 @@
+//! Instructions, generic over registers and jump targets: the same type serves virtual registers with blocks
+//! and machine registers with offsets.
+#![expect(missing_docs, reason = "each variant's example names its fields")]
+
+use crate::MapIndex;
+
+/// A machine register, `r0` to `r10`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Reg(pub u8);
+
+impl Reg {
+    /// Return value.
+    pub const R0: Reg = Reg(0);
+    /// First argument; the context at entry.
+    pub const R1: Reg = Reg(1);
+    /// The frame pointer, read only.
+    pub const FP: Reg = Reg(10);
+}
+
+/// Whether an operation works on all 64 bits or on the low 32 (the upper half of the result is then 0).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Width {
+    W32,
+    W64,
+}
+
+/// Bytes of a load or store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Size {
+    U8,
+    U16,
+    U32,
+    U64,
+}
+
+impl Size {
+    /// Bytes.
+    #[must_use]
+    pub fn bytes(self) -> u32 {
+        match self {
+            Size::U8 => 1,
+            Size::U16 => 2,
+            Size::U32 => 4,
+            Size::U64 => 8,
+        }
+    }
+}
+
+/// Arithmetic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AluOp {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Or,
+    And,
+    Lsh,
+    Rsh,
+    Mod,
+    Xor,
+    Mov,
+    Arsh,
+}
+
+/// Conditions of jumps; `S…` are signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Condition {
+    Eq,
+    Ne,
+    Gt,
+    Ge,
+    Lt,
+    Le,
+    /// `a & b != 0`
+    Set,
+    Sgt,
+    Sge,
+    Slt,
+    Sle,
+}
+
+/// Byte order conversions of a register's low bits; the bits above become 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Swap {
+    Be16,
+    Be32,
+    Be64,
+    /// Keeps the low 16 bits (on a little-endian machine).
+    Le16,
+    Le32,
+    Le64,
+}
+
+/// A register or a constant (sign-extended to 64 bits).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operand<R> {
+    Reg(R),
+    Imm(i32),
+}
+
+/// Kernel helpers by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Helper {
+    MapLookupElem = 1,
+    MapUpdateElem = 2,
+    MapDeleteElem = 3,
+    KtimeGetNs = 5,
+    GetPrandomU32 = 7,
+    GetSmpProcessorId = 8,
+    /// 5.18
+    XdpGetBuffLen = 188,
+    /// 5.18
+    XdpLoadBytes = 189,
+    /// 5.18
+    XdpStoreBytes = 190,
+}
+
+/// An instruction over registers `R` and jump targets `T`.
+///
+/// In machine code `R` is [`Reg`] and `T` an `i32`: the distance in 8-byte slots from the next instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Insn<R, T> {
+    /// `dst op= src` (`dst = src` for `Mov`)
+    Alu { op: AluOp, width: Width, dst: R, src: Operand<R> },
+    /// `dst = -dst`
+    Neg { width: Width, dst: R },
+    /// `dst = be16 dst`
+    Swap { swap: Swap, dst: R },
+    /// `dst = imm ll`, two slots
+    LoadImm64 { dst: R, imm: u64 },
+    /// `dst = map`, two slots, relocated
+    LoadMap { dst: R, map: MapIndex },
+    /// `dst = &map[0] + offset`: an address inside a one-element array's value, two slots, relocated
+    LoadMapValue { dst: R, map: MapIndex, offset: u32 },
+    /// `dst = *(size *)(base + offset)`
+    Load { size: Size, dst: R, base: R, offset: i16 },
+    /// `*(size *)(base + offset) = src`
+    Store { size: Size, base: R, offset: i16, src: Operand<R> },
+    /// `lock *(size *)(base + offset) += src`; size is `U32` or `U64`
+    AtomicAdd { size: Size, base: R, offset: i16, src: R },
+    /// `goto target`
+    Goto { target: T },
+    /// `if left condition right goto target`
+    Branch { condition: Condition, width: Width, left: R, right: Operand<R>, target: T },
+    /// `call helper`: arguments in r1 to r5, result in r0; r1 to r5 are lost
+    Call { helper: Helper },
+    /// A call of a subprogram of the same section.
+    CallLocal { target: T },
+    /// `exit`
+    Exit,
+}

@@ -1,0 +1,2 @@
+//! The `pktc` command.
+fn main() {}

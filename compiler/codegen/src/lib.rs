@@ -1,0 +1,3 @@
+//! BPF over virtual registers to machine code: register allocation, the stack frame, branches.
+
+pub mod module;

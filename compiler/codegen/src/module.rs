@@ -1,0 +1,31 @@
+//! Machine code: what this crate puts out and `object` writes.
+
+use pktc_bpf::{Insn, MapDef, Reg};
+use pktc_diagnostics::Span;
+
+/// Machine instructions.
+pub type MachineInsn = Insn<Reg, i32>;
+
+/// All programs of an object, with the maps that they share.
+#[derive(Clone, Debug, Default)]
+pub struct Module {
+    /// The programs; each is a function of its own in the section `xdp` (or `xdp.frags`).
+    pub programs: Vec<Program>,
+    /// The maps that [`pktc_bpf::MapIndex`] points into.
+    pub maps: Vec<MapDef>,
+}
+
+/// A program.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Its name.
+    pub name: String,
+    /// Whether it takes packets in several buffers (section `xdp.frags`, from 5.18 on).
+    pub frags: bool,
+    /// Its instructions; jump targets count 8-byte slots from the next instruction.
+    pub insns: Vec<MachineInsn>,
+    /// Where instructions come from: ascending indices into `insns`, the first is 0; each holds until the next.
+    pub lines: Vec<(usize, Span)>,
+    /// Bytes of stack used.
+    pub stack: u32,
+}

@@ -1,0 +1,34 @@
+//! The kinds of mistakes: one row each.
+
+/// A kind of mistake. Its `id` is stable: users search for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Code {
+    /// `E0203`, or `W0102` for what is only ever a warning or a note.
+    pub id: &'static str,
+    /// What all messages of this code have in common.
+    pub summary: &'static str,
+}
+
+/// Declares the codes and the list of all of them.
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $id:literal, $summary:literal;)*) => {
+        /// The codes by name; [`codes::ALL`] lists them.
+        pub mod codes {
+            use super::Code;
+            $(
+                #[doc = $summary]
+                pub const $name: Code = Code { id: $id, summary: $summary };
+            )*
+            /// Every code, in order.
+            pub const ALL: &[Code] = &[$($name),*];
+        }
+    };
+}
+
+// E01xx text and syntax; E02xx names and files; E03xx types and values; E04xx presence and certainty;
+// E05xx header declarations; E06xx what this version or target lacks; E07xx tests and captures; W0xxx warnings.
+codes! {
+    SYNTAX = "E0100", "the text does not follow the grammar";
+    BAD_TOKEN = "E0101", "these characters form no token";
+    NOT_YET = "E0600", "the language has it, this version of pktc does not yet";
+}

@@ -1,0 +1,3 @@
+//! The pipeline: options in, artefacts out; no I/O.
+
+pub mod options;

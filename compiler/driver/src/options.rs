@@ -1,0 +1,62 @@
+//! What a compilation may be told.
+
+/// How packet bytes are reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// Through `data` and `data_end`; sees the linear part only.
+    #[default]
+    Direct,
+}
+
+/// The oldest kernel that must take the object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kernel {
+    /// 5.10
+    V5_10,
+    /// 5.15
+    V5_15,
+    /// 5.18
+    V5_18,
+    /// 6.1
+    #[default]
+    V6_1,
+    /// 6.6
+    V6_6,
+    /// The newest.
+    Latest,
+}
+
+/// How much is optimised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Level {
+    /// Without the optional passes.
+    O0,
+    /// All passes.
+    #[default]
+    O2,
+}
+
+/// Whether rules count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Counters {
+    /// Unless the program says `counters off`.
+    #[default]
+    AsWritten,
+    /// Never.
+    Off,
+    /// Always: engines find the deciding rule by its counter.
+    On,
+}
+
+/// What a compilation may be told.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Options {
+    /// How packet bytes are reached.
+    pub access: Access,
+    /// The oldest kernel that must take the object.
+    pub kernel: Kernel,
+    /// How much is optimised.
+    pub level: Level,
+    /// Whether rules count.
+    pub counters: Counters,
+}

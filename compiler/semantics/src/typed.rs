@@ -1,0 +1,641 @@
+//! The typed program: what this crate puts out and all later stages read.
+//!
+//! Everything is resolved: names are ids, constants are folded, `def`s and `const`s are expanded where they
+//! were used, `x[any]` is an `or` over all instances, and each operand has a type. What the language calls
+//! *no value* stays implicit: evaluating an expression may yield no value, and an atom (comparison, `in`,
+//! one-bit field) with an operand that has none is false.
+#![expect(missing_docs, reason = "each variant's example names its fields")]
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use cranelift_entity::{PrimaryMap, entity_impl};
+use pktc_diagnostics::Span;
+pub use pktc_syntax::ast::{BinaryOp, CompareOp, Verdict};
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(u32);
+        entity_impl!($name, $prefix);
+    };
+}
+
+id!(/// A header.
+    HeaderId, "header");
+id!(/// A union of headers.
+    UnionId, "union");
+id!(/// An enum.
+    EnumId, "enum");
+id!(/// A fixed set, named or literal.
+    SetId, "set");
+id!(/// A named counter.
+    CounterId, "counter");
+id!(/// A chain.
+    ChainId, "chain");
+id!(/// A program.
+    XdpId, "xdp");
+
+/// A field of a header: an index into [`Header::fields`].
+pub type FieldIndex = usize;
+
+/// A whole program: the file named, what it uses, and the standard library.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Enums.
+    pub enums: PrimaryMap<EnumId, Enum>,
+    /// Headers.
+    pub headers: PrimaryMap<HeaderId, Header>,
+    /// Unions.
+    pub unions: PrimaryMap<UnionId, Union>,
+    /// Fixed sets; a literal `{ … }` is one without a name.
+    pub sets: PrimaryMap<SetId, Set>,
+    /// Named counters.
+    pub counters: PrimaryMap<CounterId, Counter>,
+    /// Chains.
+    pub chains: PrimaryMap<ChainId, Chain>,
+    /// Programs, of all files.
+    pub xdps: PrimaryMap<XdpId, Xdp>,
+    /// Tests of all files.
+    pub tests: Vec<Test>,
+    /// Where every packet starts: `eth`.
+    pub root: HeaderId,
+    /// What bare `malformed` asks: `root` and what is reached from it by edges outside the members of `l4`
+    /// and not into `inner.` or `quoted.`; parents before children.
+    pub packet_headers: Vec<HeaderId>,
+}
+
+/// The type of an operand.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Type {
+    /// A condition.
+    Bool,
+    /// An unsigned number; arithmetic yields 64 bits.
+    Uint { bits: u8 },
+    /// A number with names.
+    Enum(EnumId),
+    /// A MAC address.
+    Mac,
+    /// An IPv4 address.
+    Ipv4,
+    /// An IPv6 address.
+    Ipv6,
+    /// An address of either family.
+    Ip,
+    /// Bytes, of any length.
+    Bytes,
+    /// A tuple.
+    Tuple(Vec<Type>),
+}
+
+/// A constant.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Value {
+    /// `true`
+    Bool(bool),
+    /// A number, an enum's member too.
+    Uint(u64),
+    /// A MAC address, first byte highest.
+    Mac(u64),
+    /// An IPv4 address.
+    Ipv4(Ipv4Addr),
+    /// An IPv6 address.
+    Ipv6(Ipv6Addr),
+    /// Bytes.
+    Bytes(Vec<u8>),
+}
+
+/// An enum.
+#[derive(Clone, Debug)]
+pub struct Enum {
+    /// Its name.
+    pub name: String,
+    /// Its width.
+    pub bits: u8,
+    /// Its members in order.
+    pub members: Vec<(String, u64)>,
+    /// Where it is declared.
+    pub span: Span,
+}
+
+/// A header: how it lies in the packet and what follows it.
+///
+/// It **fits** if its [`needs`](Header::needs) bytes (without `needs`: its whole length) lie in the frame and
+/// in what the enclosing header claims; it is **present** if it is selected, fits and is valid.
+#[derive(Clone, Debug)]
+pub struct Header {
+    /// Its name.
+    pub name: String,
+    /// Its documentation.
+    pub doc: String,
+    /// Where its name is declared.
+    pub span: Span,
+    /// Fields in wire order (reserved bits too), then views.
+    pub fields: Vec<Field>,
+    /// Bytes of the unconditional fields: a `length` below that is not valid.
+    pub fixed_bytes: u32,
+    /// Bytes of this header; without it, those of the fields that are there.
+    pub length: Option<Expr>,
+    /// Bytes of header and content together: the first whose `when` holds. None: to the end of what encloses it.
+    pub claims: Vec<Claim>,
+    /// All must hold.
+    pub valid: Vec<Expr>,
+    /// So many bytes make it present; fields beyond what is there have no value, and where the cut hides a
+    /// field that `valid` reads, `valid` is not asked.
+    pub needs: Option<u32>,
+    /// How many in a row, at least 1.
+    pub repeats: u32,
+    /// What follows; each is a branch of its own.
+    pub next: Vec<Next>,
+    /// Its option list.
+    pub options: Option<Options>,
+}
+
+/// A field of a header.
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// Its name; reserved bits have none.
+    pub name: Option<String>,
+    /// Its documentation.
+    pub doc: String,
+    /// Where it is declared.
+    pub span: Span,
+    /// Its type.
+    pub ty: Type,
+    /// Its width; 0 for `bytes` without a length, which takes what is left.
+    pub bits: u32,
+    /// Where it lies.
+    pub position: Position,
+    /// Bits of another name: not laid out again.
+    pub is_view: bool,
+    /// There only then.
+    pub when: Option<Expr>,
+    /// What packet composition puts there.
+    pub default: FieldDefault,
+}
+
+/// Where a field lies in its header.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Position {
+    /// `bits` behind the header's start, plus the widths of those conditional fields (indices) that are
+    /// there. Fields that are there whenever this one is are in `bits`, fields that never are, in neither.
+    Start { bits: u32, plus: Vec<FieldIndex> },
+    /// It starts `bits` before the header's end: it stands behind a `bytes` field that takes what is left.
+    End { bits: u32 },
+}
+
+/// What packet composition puts into a field that the test leaves out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FieldDefault {
+    /// Zero, unless it is a length or selects what follows.
+    Zero,
+    /// That value.
+    Value(Value),
+    /// A checksum.
+    Checksum { kind: Checksum, over: Vec<ChecksumPart> },
+}
+
+/// Kinds of checksums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checksum {
+    /// RFC 1071.
+    Internet,
+    /// RFC 1071; a sum of 0 is sent as 0xffff (RFC 768).
+    InternetOrNone,
+    /// CRC32c (RFC 9260).
+    Crc32c,
+}
+
+/// What a checksum covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChecksumPart {
+    /// The IP pseudo header.
+    Pseudo,
+    /// This header.
+    Header,
+    /// What follows, as far as the enclosing lengths claim.
+    Payload,
+}
+
+/// `claims value when condition;`
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// Bytes of header and content.
+    pub value: Expr,
+    /// Only then.
+    pub when: Option<Expr>,
+}
+
+/// A branch of the parse: what a header selects to follow it.
+#[derive(Clone, Debug)]
+pub struct Next {
+    /// Only then.
+    pub when: Option<Expr>,
+    /// Which header.
+    pub kind: NextKind,
+    /// Where it is declared.
+    pub span: Span,
+}
+
+/// How what follows is chosen.
+#[derive(Clone, Debug)]
+pub enum NextKind {
+    /// By a value; `bind`s are in the table.
+    By { value: Expr, edges: BTreeMap<u64, Target> },
+    /// Always that one.
+    Always(Target),
+}
+
+/// Where an edge of the parse graph leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Target {
+    /// Into the tunnel's or the quoted packet; `None` stays in this one.
+    pub scope: Option<pktc_syntax::ast::Scope>,
+    /// Which header.
+    pub header: HeaderId,
+}
+
+/// An option list: options follow the fixed fields, up to the header's length.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The fields that each option starts with.
+    pub fields: Vec<Field>,
+    /// Which of them is the kind.
+    pub kind: FieldIndex,
+    /// Bytes of an option, in terms of [`ExprKind::Own`] fields of the option.
+    pub length: Expr,
+    /// Kinds that end the list.
+    pub end: Vec<u64>,
+    /// Kinds of one byte.
+    pub pad: Vec<u64>,
+    /// The declared options.
+    pub options: Vec<OptionDecl>,
+}
+
+/// A declared option.
+#[derive(Clone, Debug)]
+pub struct OptionDecl {
+    /// Its name.
+    pub name: String,
+    /// Its kind.
+    pub kind: u64,
+    /// Its values, behind kind and length.
+    pub fields: Vec<Field>,
+}
+
+/// A union of headers.
+#[derive(Clone, Debug)]
+pub struct Union {
+    /// Its name.
+    pub name: String,
+    /// Its documentation.
+    pub doc: String,
+    /// Where its name is declared.
+    pub span: Span,
+    /// Its headers.
+    pub members: Vec<HeaderId>,
+    /// `Some(n)`: members follow each other in any order, n at most; the next is malformed.
+    pub repeats: Option<u32>,
+    /// Its fields.
+    pub fields: Vec<UnionField>,
+}
+
+/// A field of a union.
+#[derive(Clone, Debug)]
+pub struct UnionField {
+    /// Its name.
+    pub name: String,
+    /// Its documentation.
+    pub doc: String,
+    /// The type of all alternatives together.
+    pub ty: Type,
+    /// Where the value comes from.
+    pub kind: UnionFieldKind,
+    /// Without it there is no value.
+    pub when: Option<Expr>,
+}
+
+/// Where a union field's value comes from.
+#[derive(Clone, Debug)]
+pub enum UnionFieldKind {
+    /// The field of that name in whichever member the instance is.
+    Member(BTreeMap<HeaderId, FieldIndex>),
+    /// Tried in order: the first, all of whose headers are present, gives the value (which may be none).
+    /// Instances in it are relative to the scope of the union's use.
+    Alternatives(Vec<Expr>),
+}
+
+/// Which packet an instance is in: the outer one, a tunnel's, or a quoted one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Scope {
+    /// How many tunnels deep, at most 3.
+    pub inner: u8,
+    /// In the packet that an ICMP error there quotes.
+    pub quoted: bool,
+}
+
+/// Which of several headers of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Index {
+    /// The n-th from outside, from 0.
+    At(u8),
+    /// The innermost.
+    Last,
+}
+
+/// A header at one place of the packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instance {
+    /// Which packet. Inside declarations: relative to the declaring header's or union's.
+    pub scope: Scope,
+    /// Which header.
+    pub header: HeaderId,
+    /// Which of them.
+    pub index: Index,
+}
+
+/// A union at one place of the packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UnionInstance {
+    /// Which packet.
+    pub scope: Scope,
+    /// Which union.
+    pub union: UnionId,
+    /// Which of them: always `At(0)` for a union without `repeats`.
+    pub index: Index,
+}
+
+/// An expression: condition or value.
+#[derive(Clone, Debug)]
+pub struct Expr {
+    /// Which one.
+    pub kind: ExprKind,
+    /// Its type.
+    pub ty: Type,
+    /// Where it stands; expanded `def`s keep the span in their body.
+    pub span: Span,
+}
+
+/// The kinds of expressions.
+#[derive(Clone, Debug)]
+pub enum ExprKind {
+    /// A constant.
+    Const(Value),
+    /// A header's field. No value: the header is absent, the field's `when` is false, or it lies beyond a short header.
+    Field { instance: Instance, field: FieldIndex },
+    /// A union's field.
+    UnionField { instance: UnionInstance, field: usize },
+    /// Only in declarations: a field of the declaring header (or option).
+    Own(FieldIndex),
+    /// Only in declarations: bytes `from..to` of the declaring header's payload.
+    OwnPayload { from: u32, to: u32 },
+    /// The header is present.
+    Present(Instance),
+    /// One of its headers is present.
+    UnionPresent(UnionInstance),
+    /// It was selected, all parents are present, and it does not fit, is not valid, or is deeper than `repeats`.
+    Malformed(Malformed),
+    /// It claims more than the frame holds.
+    Truncated(Instance),
+    /// A property of the whole packet.
+    Packet(PacketField),
+    /// Bytes behind the header, as far as the enclosing lengths claim and the frame holds.
+    PayloadLength(Instance),
+    /// All bytes behind the header.
+    Payload(Instance),
+    /// Bytes `from..to` of the payload (`to` excluded); no value beyond it. At most 8 bytes are a number, too.
+    PayloadSlice { instance: Instance, from: u32, to: u32 },
+    /// `not x`
+    Not(Box<Expr>),
+    /// All; at least two.
+    And(Vec<Expr>),
+    /// One of them; at least two.
+    Or(Vec<Expr>),
+    /// Both sides have one kind of type; across address families it is *not equal*.
+    Compare { op: CompareOp, left: Box<Expr>, right: Box<Expr> },
+    /// Membership; `negated` only where the operands are certain.
+    In { value: Box<Expr>, set: SetId, negated: bool },
+    /// Arithmetic in 64 bits, wrapping at the top; a difference below zero has no value, a shift by 64 or more is 0.
+    Binary { op: BinaryOp, left: Box<Expr>, right: Box<Expr> },
+    /// The left value, or the right where the left has none.
+    Default { value: Box<Expr>, otherwise: Box<Expr> },
+    /// A tuple.
+    Tuple(Vec<Expr>),
+}
+
+/// Whose malformation is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Malformed {
+    /// The outer packet's: one of [`Program::packet_headers`].
+    Packet,
+    /// An instance's; for a header with repeats, `At(0)` asks any of them.
+    Header(Instance),
+    /// Any member's, or more of them than the union's `repeats`.
+    Union { scope: Scope, union: UnionId },
+}
+
+/// Properties of the whole packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PacketField {
+    /// `pkt.len`, in bytes.
+    Length,
+    /// `pkt.ifindex`
+    Ifindex,
+    /// `pkt.queue`
+    Queue,
+}
+
+/// A fixed set.
+#[derive(Clone, Debug)]
+pub struct Set {
+    /// Its name; a literal has none.
+    pub name: Option<String>,
+    /// Where it stands.
+    pub span: Span,
+    /// The type of its elements.
+    pub ty: Type,
+    /// Its elements as written; they may overlap.
+    pub elements: Vec<Element>,
+}
+
+/// An element of a set; both ends are included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Element {
+    /// Numbers.
+    Uint { low: u64, high: u64 },
+    /// MAC addresses, first byte highest.
+    Mac { low: u64, high: u64 },
+    /// IPv4 addresses.
+    Ipv4 { low: Ipv4Addr, high: Ipv4Addr },
+    /// IPv6 addresses.
+    Ipv6 { low: Ipv6Addr, high: Ipv6Addr },
+    /// Byte strings of one length, compared bytewise.
+    Bytes { low: Vec<u8>, high: Vec<u8> },
+    /// A tuple; `None` is anything.
+    Tuple(Vec<Option<Element>>),
+}
+
+/// A named counter: packets and bytes.
+#[derive(Clone, Debug)]
+pub struct Counter {
+    /// Its name.
+    pub name: String,
+    /// Where its name is declared.
+    pub span: Span,
+}
+
+/// A chain of rules.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    /// Its name.
+    pub name: String,
+    /// Where its name is declared.
+    pub span: Span,
+    /// Its statements.
+    pub body: Vec<Stmt>,
+}
+
+/// A program.
+#[derive(Clone, Debug)]
+pub struct Xdp {
+    /// Its name: at most 15 characters, unique.
+    pub name: String,
+    /// Where its name is declared.
+    pub span: Span,
+    /// What is done where no rule decided; ends with a verdict.
+    pub default: Vec<Action>,
+    /// Where `default` stands.
+    pub default_span: Span,
+    /// Whether rules count.
+    pub counters: bool,
+    /// Its statements.
+    pub body: Vec<Stmt>,
+}
+
+/// A statement.
+#[derive(Clone, Debug)]
+pub enum Stmt {
+    /// A rule.
+    Rule(Rule),
+    /// Statements behind a condition.
+    When { condition: Expr, body: Vec<Stmt> },
+    /// A chain's statements.
+    Apply { chain: ChainId, span: Span },
+}
+
+/// A rule.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// Its label.
+    pub label: Option<String>,
+    /// Without a label: its number among the unlabelled rules of its chain or program, from 1.
+    pub unlabelled: u32,
+    /// Where its label (or the word `rule`) stands.
+    pub span: Span,
+    /// When it applies.
+    pub condition: Expr,
+    /// What it does.
+    pub actions: Vec<Action>,
+}
+
+/// An action with its place.
+#[derive(Clone, Debug)]
+pub struct Action {
+    /// Which one.
+    pub kind: ActionKind,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// The kinds of actions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ActionKind {
+    /// Ends the program.
+    Verdict(Verdict),
+    /// Leaves the chain, to go on behind its `apply`.
+    Return,
+    /// Counts the packet.
+    Count(CounterId),
+    /// Does a chain's rules.
+    Apply(ChainId),
+}
+
+/// A test.
+#[derive(Clone, Debug)]
+pub struct Test {
+    /// Its name.
+    pub name: String,
+    /// Where its name stands.
+    pub span: Span,
+    /// What is tested.
+    pub of: TestTarget,
+    /// Its steps.
+    pub steps: Vec<Step>,
+}
+
+/// What a test is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TestTarget {
+    /// A program.
+    Xdp(XdpId),
+    /// A chain; where it does not decide, the outcome is `return`.
+    Chain(ChainId),
+}
+
+/// A step of a test.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Which one.
+    pub kind: StepKind,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// The kinds of steps.
+#[derive(Clone, Debug)]
+pub enum StepKind {
+    /// Sends a packet so many times.
+    Send { repeat: u64, packet: Packet },
+    /// What became of the last send; without counts there is one outcome, for all of them.
+    Expect { outcomes: Vec<Outcome> },
+    /// Sends the packets of a capture; their verdicts are kept in a snapshot.
+    Replay { file: String, span: Span },
+}
+
+/// What a test expects.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// So many of the repeated packets; none: all.
+    pub count: Option<u64>,
+    /// The verdict; `None`: the chain under test did not decide.
+    pub verdict: Option<Verdict>,
+    /// The deciding rule as [`Rule`] reports name it: `label`, `chain.label`.
+    pub by: Option<String>,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// A packet to compose.
+#[derive(Clone, Debug)]
+pub struct Packet {
+    /// Its layers, outside in.
+    pub layers: Vec<Layer>,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// A layer of a packet.
+#[derive(Clone, Debug)]
+pub enum Layer {
+    /// A header with the fields that are given.
+    Header { header: HeaderId, fields: Vec<(FieldIndex, Value)>, span: Span },
+    /// Bytes.
+    Payload(Vec<u8>),
+    /// Bytes in the frame, but in no length.
+    Pad(u32),
+    /// The frame ends there.
+    Cut(u32),
+    /// Where the packet comes in.
+    Pkt { ifindex: Option<u32>, queue: Option<u32> },
+}

@@ -1,0 +1,3 @@
+//! Engines that run programs on packets, packets made from declared headers, and the test runner.
+
+pub mod engine;

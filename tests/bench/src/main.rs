@@ -1,0 +1,2 @@
+//! Benchmarks against C twins.
+fn main() {}
