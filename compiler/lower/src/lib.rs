@@ -1,1 +1,3 @@
-//! pktc-lower.
+//! Flow IR to BPF over virtual registers.
+
+pub mod vcode;
