@@ -116,6 +116,86 @@ pub enum Helper {
     XdpStoreBytes = 190,
 }
 
+impl Helper {
+    /// All of them.
+    pub const ALL: [Helper; 9] = [
+        Helper::MapLookupElem,
+        Helper::MapUpdateElem,
+        Helper::MapDeleteElem,
+        Helper::KtimeGetNs,
+        Helper::GetPrandomU32,
+        Helper::GetSmpProcessorId,
+        Helper::XdpGetBuffLen,
+        Helper::XdpLoadBytes,
+        Helper::XdpStoreBytes,
+    ];
+
+    /// The helper with that number, if it is one of [`Helper::ALL`].
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<Helper> {
+        Helper::ALL.into_iter().find(|helper| *helper as u32 == number)
+    }
+
+    /// Its name as the kernel's own listings show it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Helper::MapLookupElem => "bpf_map_lookup_elem",
+            Helper::MapUpdateElem => "bpf_map_update_elem",
+            Helper::MapDeleteElem => "bpf_map_delete_elem",
+            Helper::KtimeGetNs => "bpf_ktime_get_ns",
+            Helper::GetPrandomU32 => "bpf_get_prandom_u32",
+            Helper::GetSmpProcessorId => "bpf_get_smp_processor_id",
+            Helper::XdpGetBuffLen => "bpf_xdp_get_buff_len",
+            Helper::XdpLoadBytes => "bpf_xdp_load_bytes",
+            Helper::XdpStoreBytes => "bpf_xdp_store_bytes",
+        }
+    }
+}
+
+/// Signed division (v4); a divisor of 0 gives 0 or leaves the dividend, as in unsigned division.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SignedOp {
+    Div,
+    Mod,
+}
+
+/// Atomic operations other than [`Insn::AtomicAdd`]; those with a result need 5.12.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AtomicOp {
+    Or,
+    And,
+    Xor,
+    /// The old value goes to `src`.
+    FetchAdd,
+    FetchOr,
+    FetchAnd,
+    FetchXor,
+    /// The old value goes to `src`.
+    Exchange,
+    /// Stores `src` if the old value is r0; the old value goes to r0.
+    CompareExchange,
+}
+
+/// Instructions that pktc never emits, but that clang's objects contain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Foreign<R, T> {
+    /// `dst s/= src` (v4)
+    SignedAlu { op: SignedOp, width: Width, dst: R, src: Operand<R> },
+    /// `dst = (s8)src`: `from` is `U8` or `U16`, for [`Width::W64`] also `U32` (v4)
+    MovSigned { from: Size, width: Width, dst: R, src: R },
+    /// `dst = *(s8 *)(base + offset)`: size is not `U64` (v4)
+    LoadSigned { size: Size, dst: R, base: R, offset: i16 },
+    /// `dst = bswap16 dst`: size is not `U8` (v4)
+    ByteSwap { size: Size, dst: R },
+    /// `lock *(size *)(base + offset) op= src`; size is `U32` or `U64`
+    Atomic { op: AtomicOp, size: Size, base: R, offset: i16, src: R },
+    /// `gotol target`: a jump of 32 bits (v4)
+    GotoLong { target: T },
+    /// A call of a helper that is not in [`Helper`].
+    CallNumber { number: u32 },
+}
+
 /// An instruction over registers `R` and jump targets `T`.
 ///
 /// In machine code `R` is [`Reg`] and `T` an `i32`: the distance in 8-byte slots from the next instruction.
@@ -149,4 +229,6 @@ pub enum Insn<R, T> {
     CallLocal { target: T },
     /// `exit`
     Exit,
+    /// What other compilers emit and pktc never does: it is decoded, shown and run.
+    Foreign(Foreign<R, T>),
 }

@@ -1,7 +1,17 @@
-//! The BPF instruction set: instructions over any kind of register and target, maps, helpers.
+//! The BPF instruction set: instructions over any kind of register and target, maps, helpers; bytes to
+//! instructions and back, and their text.
 
+mod decode;
+mod disassemble;
+mod encode;
 mod insn;
 mod map;
+mod opcode;
 
-pub use insn::{AluOp, Condition, Helper, Insn, Operand, Reg, Size, Swap, Width};
+pub use decode::{DecodeError, decode};
+pub use disassemble::{disassemble, listing};
+pub use encode::{Code, EncodeError, Relocation, SLOT, encode, slots};
+pub use insn::{
+    AluOp, AtomicOp, Condition, Foreign, Helper, Insn, Operand, Reg, SignedOp, Size, Swap, Width,
+};
 pub use map::{MapDef, MapIndex, MapKind, ValueLayout};
