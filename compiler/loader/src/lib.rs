@@ -1,1 +1,37 @@
-//! pktc-loader.
+//! Programs and the kernel: load an object, attach it, read its maps, run it on packets.
+//!
+//! ```text
+//! bytes ─ image, link ─► programs and maps, checked ─ load ─► in the kernel ─┬─ attach ─► on an interface
+//!         btf, extension                                                    ├─ test_run ─► a verdict
+//!                                                                           └─ map, metadata ─► figures, names
+//! ```
+//!
+//! Nothing of an object or of what the kernel reports is believed unchecked: wrong input is an error that says
+//! what to do. Attaching is by routing netlink, never by `bpf_link`, so that it outlives the process, and shares
+//! an interface with tools that do the same. `unsafe` code is in `sys` alone.
+
+mod attach;
+mod btf;
+mod error;
+mod extension;
+mod image;
+mod link;
+mod load;
+mod map;
+mod metadata;
+mod netlink;
+mod network;
+mod privilege;
+mod sys;
+mod test_run;
+mod verifier;
+
+pub use attach::{AttachError, Attached, attach, attached, check_interface, detach};
+pub use error::LoadError;
+pub use image::ObjectError;
+pub use load::{LoadOptions, Loaded, LoadedProgram, Mode, load};
+pub use map::Map;
+pub use metadata::read_metadata;
+pub use network::in_private_network;
+pub use test_run::{SHORTEST, TestRun, TestRunError, TestRunResult, probe, test_run};
+pub use verifier::VerifierLog;
