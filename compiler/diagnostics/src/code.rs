@@ -31,4 +31,8 @@ codes! {
     SYNTAX = "E0100", "the text does not follow the grammar";
     BAD_TOKEN = "E0101", "these characters form no token";
     NOT_YET = "E0600", "the language has it, this version of pktc does not yet";
+    PACKET = "E0710", "this packet cannot be composed";
+    EXPECTATION = "E0711", "a test expected another outcome";
+    REPLAY = "E0712", "a capture's verdicts are not those of its snapshot";
+    ENGINE = "E0713", "an engine could not run a packet";
 }

@@ -1,5 +1,8 @@
 //! Engines that run programs on packets, packets made from declared headers, and the test runner.
 
 pub mod capture;
+pub mod compose;
 pub mod engine;
 pub mod reference;
+pub mod runner;
+pub mod snapshot;

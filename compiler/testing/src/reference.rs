@@ -16,8 +16,11 @@ use pktc_diagnostics::SourceMap;
 use pktc_semantics::rules::{RuleId, RuleTable};
 use pktc_semantics::typed::{Action, ActionKind, Chain, ChainId, CounterId, Program, Stmt, Verdict, Xdp};
 
+pub(crate) use expression::{holds, number, walk};
+pub(crate) use layout::{View, takes_rest, write_bits};
+pub(crate) use value::Operand;
+
 use crate::engine::{Engine, EngineError, Env, Outcome};
-use expression::holds;
 use packet::Packet;
 
 /// Packets and bytes.

@@ -129,3 +129,14 @@ pub(crate) fn read_bits(bytes: &[u8], start: usize, width: usize) -> Vec<u8> {
     }
     read
 }
+
+/// Puts the last `width` bits of `value` at bit `start`.
+pub(crate) fn write_bits(bytes: &mut [u8], start: usize, width: usize, value: &[u8]) {
+    for bit in 0..width {
+        let from = value.len() * 8 + bit - width;
+        let set = value[from / 8] >> (7 - from % 8) & 1;
+        let to = start + bit;
+        let mask = 1 << (7 - to % 8);
+        bytes[to / 8] = if set == 1 { bytes[to / 8] | mask } else { bytes[to / 8] & !mask };
+    }
+}

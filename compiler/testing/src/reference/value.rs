@@ -60,6 +60,17 @@ impl Operand {
         }
     }
 
+    /// The wire form: a number in eight bytes, of which a field takes the last bits.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        match self {
+            Operand::Number(number) | Operand::Mac(number) => number.to_be_bytes().to_vec(),
+            Operand::Ipv4(address) => address.octets().to_vec(),
+            Operand::Ipv6(address) => address.octets().to_vec(),
+            Operand::Bytes(bytes) => bytes.clone(),
+            Operand::Tuple(parts) => parts.iter().flat_map(Operand::to_bytes).collect(),
+        }
+    }
+
     /// `self op other`. Values of two kinds (an IPv4 and an IPv6 address) are unequal and in no order.
     pub(crate) fn compare(&self, op: CompareOp, other: &Operand) -> bool {
         let order = self.order(other);
