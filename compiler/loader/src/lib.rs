@@ -32,6 +32,6 @@ pub use image::ObjectError;
 pub use load::{LoadOptions, Loaded, LoadedProgram, Mode, load};
 pub use map::Map;
 pub use metadata::read_metadata;
-pub use network::in_private_network;
+pub use network::{in_private_network, with_device};
 pub use test_run::{SHORTEST, TestRun, TestRunError, TestRunResult, probe, test_run};
 pub use verifier::VerifierLog;

@@ -1,4 +1,4 @@
-//! The two routing netlink requests that XDP takes: list interfaces, set an interface's program.
+//! The routing netlink requests that XDP takes: list interfaces, set an interface's program, make one for tests.
 //!
 //! Formats: rtnetlink(7), `include/uapi/linux/if_link.h` (`IFLA_XDP`), `include/uapi/linux/netlink.h` (extended
 //! acknowledgements).
@@ -10,6 +10,8 @@ use crate::sys;
 
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_ACK: u16 = 4;
+const NLM_F_CREATE: u16 = 0x400;
+const NLM_F_EXCL: u16 = 0x200;
 const NLM_F_DUMP: u16 = 0x300;
 const NLM_F_ACK_TLVS: u16 = 0x200;
 const NLMSG_ERROR: u16 = 2;
@@ -19,7 +21,10 @@ const RTM_NEWLINK: u16 = 16;
 const RTM_GETLINK: u16 = 18;
 const RTM_SETLINK: u16 = 19;
 const IFLA_IFNAME: u16 = 3;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_NUM_RX_QUEUES: u16 = 32;
 const IFLA_XDP: u16 = 43;
+const IFLA_INFO_KIND: u16 = 1;
 const IFLA_XDP_FD: u16 = 1;
 const IFLA_XDP_FLAGS: u16 = 3;
 const IFLA_XDP_DRV_PROG_ID: u16 = 5;
@@ -82,10 +87,26 @@ pub(crate) fn set_xdp(index: u32, fd: i32, flags: u32, expected: Option<i32>) ->
     if let Some(expected) = expected {
         put(&mut nested, IFLA_XDP_EXPECTED_FD, &expected.to_ne_bytes());
     }
-    let mut body = vec![0; LINK];
-    body[4..8].copy_from_slice(&index.to_ne_bytes());
+    let mut body = link_header(index);
     put(&mut body, IFLA_XDP | NLA_F_NESTED, &nested);
     request(RTM_SETLINK, NLM_F_ACK, &body, |_, _| {})
+}
+
+/// Makes a pair of veth devices, of which one has the given index and number of receive queues. It stays down.
+pub(crate) fn create_veth(index: u32, queues: u32) -> Result<(), NetlinkError> {
+    let mut info = Vec::new();
+    put(&mut info, IFLA_INFO_KIND, b"veth");
+    let mut body = link_header(index);
+    put(&mut body, IFLA_NUM_RX_QUEUES, &queues.to_ne_bytes());
+    put(&mut body, IFLA_LINKINFO | NLA_F_NESTED, &info);
+    request(RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, &body, |_, _| {})
+}
+
+/// A `struct ifinfomsg` that names an interface by its index.
+fn link_header(index: u32) -> Vec<u8> {
+    let mut header = vec![0; LINK];
+    header[4..8].copy_from_slice(&index.to_ne_bytes());
+    header
 }
 
 fn put(out: &mut Vec<u8>, kind: u16, value: &[u8]) {

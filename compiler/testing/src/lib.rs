@@ -3,6 +3,7 @@
 pub mod capture;
 pub mod compose;
 pub mod engine;
+pub mod kernel;
 pub mod reference;
 pub mod runner;
 pub mod snapshot;

@@ -20,7 +20,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 /// Runs `ip` in the calling thread's namespace; `Err`: it is missing, or cannot do that here.
-pub(crate) fn ip(arguments: &str) -> Outcome {
+fn ip(arguments: &str) -> Outcome {
     let output = Command::new("ip").args(arguments.split(' ')).output();
     let output = output.map_err(|error| format!("ip: {error}"))?;
     let errors = String::from_utf8_lossy(&output.stderr);

@@ -1,11 +1,9 @@
 //! Programs on packets, and what they count.
 
 use libtest_mimic::Trial;
-use pktc_loader::{
-    LoadOptions, Loaded, LoadedProgram, TestRun, TestRunError, in_private_network, load, test_run,
-};
+use pktc_loader::{LoadOptions, Loaded, LoadedProgram, TestRun, TestRunError, load, test_run, with_device};
 
-use crate::{Outcome, attaching, kernel_test, objects};
+use crate::{Outcome, kernel_test, objects};
 
 const DROP: u32 = 1;
 const PASS: u32 = 2;
@@ -105,19 +103,17 @@ fn device_and_queue_are_seen() -> Outcome {
     let loaded = first_byte()?;
     let outside = test_run(program(&loaded, "device"), &frame(0, 60), &TestRun::default()).unwrap();
     assert_eq!(outside.verdict, PASS);
-    let inside = in_private_network(|| {
-        attaching::ip("link add pair0 index 77 numrxqueues 2 type veth peer name pair1")?;
-        attaching::ip("link set pair0 up")?;
-        let verdict = |queue| {
-            let run = TestRun { ifindex: 77, queue, ..TestRun::default() };
-            test_run(program(&loaded, "device"), &frame(0, 60), &run).map(|result| result.verdict)
-        };
+    let verdict = |queue| {
+        let run = TestRun { ifindex: 77, queue, ..TestRun::default() };
+        test_run(program(&loaded, "device"), &frame(0, 60), &run).map(|result| result.verdict)
+    };
+    assert!(matches!(verdict(0), Err(TestRunError::Refused(_))), "there is no such device here");
+    let inside = with_device(77, 2, || {
         assert_eq!(verdict(0).unwrap(), PASS);
         assert_eq!(verdict(1).unwrap(), DROP);
         assert!(matches!(verdict(2), Err(TestRunError::Refused(_))), "there is no third queue");
-        Ok(())
     });
-    inside.map_err(|error| error.to_string())?
+    inside.map_err(|error| format!("no device of its own: {error}"))
 }
 
 fn packets_that_the_kernel_does_not_take() -> Outcome {

@@ -1,0 +1,202 @@
+//! The running kernel as an engine: the object is loaded as for an interface, and run with `BPF_PROG_TEST_RUN`.
+//!
+//! The clock and the seed of `hash` are the kernel's own; [`Env`]'s are not used. Device and queue are real: for
+//! others than `lo`'s first a packet runs in a network namespace of its own, on a device made for it (which takes
+//! milliseconds).
+
+use pktc_loader::{
+    LoadError, LoadOptions, Loaded, LoadedProgram, Map, SHORTEST, TestRun, TestRunError, TestRunResult, load,
+    test_run, with_device,
+};
+use pktc_semantics::rules::RuleId;
+use pktc_semantics::typed::Verdict;
+
+use crate::engine::{Engine, EngineError, Env, Outcome};
+
+/// The longest linear part everywhere: a page of 4096 bytes less 256 of headroom and 320 of `skb_shared_info`. The
+/// kernel puts what is longer into fragments, whatever is asked for.
+const LONGEST_LINEAR: usize = 3520;
+/// Bytes of a fragment: a page.
+const FRAGMENT: usize = 4096;
+
+/// A program in the kernel.
+#[derive(Debug)]
+pub struct KernelEngine {
+    loaded: Loaded,
+    counters: Option<Counters>,
+}
+
+/// Where the rules' counters are, and what they were after the last packet.
+#[derive(Debug)]
+struct Counters {
+    map: String,
+    first: u32,
+    count: u32,
+    last: Vec<(u64, u64)>,
+}
+
+impl KernelEngine {
+    /// Loads `program` of `object`. `counters` are the map, the first entry and the number of entries in which its
+    /// rules count; without them no rule is ever told.
+    ///
+    /// # Errors
+    /// See [`LoadError`]; an object without that map or entries is damaged.
+    pub fn new(
+        object: &[u8],
+        program: &str,
+        counters: Option<(String, u32, u32)>,
+    ) -> Result<Self, LoadError> {
+        let options = LoadOptions { program: Some(program.to_string()), ..LoadOptions::default() };
+        let loaded = load(object, &options)?;
+        let counters = counters.map(|(map, first, count)| Counters { map, first, count, last: Vec::new() });
+        let mut engine = KernelEngine { loaded, counters };
+        let start = engine.read_counters().map_err(|error| LoadError::System {
+            action: format!("reading the counters of program `{program}`"),
+            error,
+        })?;
+        if let Some(counters) = &mut engine.counters {
+            counters.last = start;
+        }
+        Ok(engine)
+    }
+
+    fn program(&self) -> &LoadedProgram {
+        &self.loaded.programs[0]
+    }
+
+    /// The rules' counters now; none without counters.
+    fn read_counters(&self) -> std::io::Result<Vec<(u64, u64)>> {
+        let Some(counters) = &self.counters else { return Ok(Vec::new()) };
+        let map: &Map = self.loaded.maps.get(&counters.map).ok_or_else(|| {
+            std::io::Error::new(std::io::ErrorKind::NotFound, format!("there is no map `{}`", counters.map))
+        })?;
+        map.counters(counters.first, counters.count)
+    }
+
+    fn run_packet(&self, packet: &[u8], env: &Env) -> Result<TestRunResult, EngineError> {
+        check(packet, env)?;
+        let mut run = TestRun { linear: env.linear, ..TestRun::default() };
+        let default = Env::default();
+        let result = if (env.ifindex, env.queue) == (default.ifindex, default.queue) {
+            test_run(self.program(), packet, &run)
+        } else {
+            (run.ifindex, run.queue) = (env.ifindex, env.queue);
+            with_device(env.ifindex, env.queue.saturating_add(1), || test_run(self.program(), packet, &run))
+                .map_err(|error| {
+                let device = format!("device {} with queue {}", env.ifindex, env.queue);
+                EngineError::Unsupported(format!("the kernel makes no {device} for a packet: {error}"))
+            })?
+        };
+        result.map_err(|error| match error {
+            TestRunError::TooShort(_) | TestRunError::LinearTooLong | TestRunError::Refused(_) => {
+                EngineError::Unsupported(error.to_string())
+            }
+            TestRunError::System(_) => EngineError::Fault(error.to_string()),
+        })
+    }
+}
+
+/// Whether the kernel can run the packet just so.
+fn check(packet: &[u8], env: &Env) -> Result<(), EngineError> {
+    let unsupported = |why: String| Err(EngineError::Unsupported(why));
+    if packet.len() < SHORTEST {
+        return unsupported(format!(
+            "the kernel runs no packet shorter than {SHORTEST} bytes; this one has {}",
+            packet.len()
+        ));
+    }
+    if env.ifindex == 0 {
+        return unsupported("no device has the index 0".into());
+    }
+    let linear = env.linear.unwrap_or(packet.len()).min(packet.len());
+    if linear > LONGEST_LINEAR {
+        return unsupported(format!(
+            "the kernel holds no more than {LONGEST_LINEAR} bytes in the linear part; this packet has {linear}"
+        ));
+    }
+    if linear < packet.len() && env.fragment != FRAGMENT {
+        return unsupported(format!("the kernel's fragments have {FRAGMENT} bytes, not {}", env.fragment));
+    }
+    Ok(())
+}
+
+fn verdict(returned: u32) -> Result<Verdict, EngineError> {
+    Ok(match returned {
+        0 => Verdict::Abort,
+        1 => Verdict::Drop,
+        2 => Verdict::Pass,
+        3 => Verdict::Tx,
+        4 => Verdict::Redirect,
+        other => {
+            return Err(EngineError::Fault(format!("the program returned {other}, which is no verdict")));
+        }
+    })
+}
+
+/// The deciding rule and all rules that held, from the counters before and after a packet: the default if it
+/// counted, else the last that did.
+fn decide(before: &[(u64, u64)], after: &[(u64, u64)]) -> (RuleId, Vec<RuleId>) {
+    let grown = before.iter().zip(after).enumerate().filter(|(_, (before, after))| before.0 != after.0);
+    let hits: Vec<RuleId> = grown.map(|(id, _)| RuleId(id as u32)).collect();
+    let last = hits.last().copied().unwrap_or(RuleId::DEFAULT);
+    (if hits.contains(&RuleId::DEFAULT) { RuleId::DEFAULT } else { last }, hits)
+}
+
+fn unreadable(error: std::io::Error) -> EngineError {
+    EngineError::Fault(format!("reading the counters: {error}"))
+}
+
+impl Engine for KernelEngine {
+    fn name(&self) -> &'static str {
+        "kernel"
+    }
+
+    fn run(&mut self, packet: &[u8], env: &Env) -> Result<Outcome, EngineError> {
+        let verdict = verdict(self.run_packet(packet, env)?.verdict)?;
+        let after = self.read_counters().map_err(unreadable)?;
+        let Some(counters) = &mut self.counters else {
+            let (rule, hits) = decide(&[], &[]);
+            return Ok(Outcome { verdict, rule, hits });
+        };
+        let (rule, hits) = decide(&counters.last, &after);
+        counters.last = after;
+        Ok(Outcome { verdict, rule, hits })
+    }
+
+    fn counters(&mut self) -> Result<Vec<(u64, u64)>, EngineError> {
+        self.read_counters().map_err(unreadable)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(length: usize, env: &Env) -> Option<String> {
+        match check(&vec![0; length], env) {
+            Ok(()) => None,
+            Err(EngineError::Unsupported(why) | EngineError::Fault(why)) => Some(why),
+        }
+    }
+
+    #[test]
+    fn packets_that_the_kernel_would_run_otherwise_are_refused() {
+        let whole = Env::default();
+        assert!(refusal(13, &whole).unwrap().contains("shorter than 14"));
+        assert_eq!(refusal(14, &whole), None);
+        assert_eq!(refusal(3520, &whole), None);
+        assert!(refusal(3521, &whole).unwrap().contains("no more than 3520"));
+        let short = Env { linear: Some(20), ..Env::default() };
+        assert_eq!(refusal(9000, &short), None);
+        let cut = Env { fragment: 100, ..short };
+        assert!(refusal(9000, &cut).unwrap().contains("have 4096 bytes, not 100"));
+        assert_eq!(refusal(20, &cut), None, "there is no fragment");
+    }
+
+    #[test]
+    fn what_is_no_verdict_is_a_fault() {
+        assert_eq!(verdict(0), Ok(Verdict::Abort));
+        assert_eq!(verdict(4), Ok(Verdict::Redirect));
+        assert!(matches!(verdict(5), Err(EngineError::Fault(_))));
+    }
+}
