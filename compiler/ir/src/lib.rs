@@ -1,1 +1,11 @@
-//! pktc-ir.
+//! The two intermediate forms: rule IR ([`rule`]) and flow IR ([`flow`]), and how one becomes the other.
+
+pub mod build;
+pub mod decide;
+pub mod flow;
+pub mod graph;
+pub mod layout;
+pub mod print;
+pub mod ranges;
+pub mod rule;
+pub mod specialise;

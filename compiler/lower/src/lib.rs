@@ -1,3 +1,25 @@
 //! Flow IR to BPF over virtual registers.
+//!
+//! [`access`] holds how packet bytes are reached: one enum, a file a strategy. [`function`] lowers all else.
 
+pub mod access;
+mod counters;
+mod function;
+mod layout;
 pub mod vcode;
+
+use pktc_ir::flow::Flow;
+
+pub use access::Access;
+pub use counters::CounterLayout;
+use vcode::VModule;
+
+/// Lowers all programs of an object; `named` is how many named counters they share.
+#[must_use]
+pub fn lower(flows: &[Flow], named: u32, access: Access) -> (VModule, CounterLayout) {
+    let counters = CounterLayout::new(flows, named);
+    let programs = flows.iter().enumerate().map(|(index, flow)| {
+        function::lower_function(flow, &counters, counters.first_rule(index), access)
+    });
+    (VModule { programs: programs.collect(), maps: counters.maps() }, counters)
+}

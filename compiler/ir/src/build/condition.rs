@@ -1,0 +1,116 @@
+//! Conditions: presence, malformation, and atoms over operands.
+
+use pktc_semantics::typed::{Expr, ExprKind, Index, Instance, Malformed, Scope, UnionId, UnionInstance};
+
+use super::RuleBuilder;
+use super::operand::Operand;
+use crate::layout::condition_key;
+use crate::rule::{Cond, Item, ItemId, Num, Part, Place, Test};
+
+impl RuleBuilder<'_> {
+    /// `expr` as a condition; where it has no value, it is false.
+    pub(super) fn condition(&mut self, expr: &Expr) -> Cond {
+        match &expr.kind {
+            ExprKind::Not(inner) => Cond::negate(self.condition(inner)),
+            ExprKind::And(parts) => Cond::and(self.conditions(parts)),
+            ExprKind::Or(parts) => Cond::or(self.conditions(parts)),
+            ExprKind::Present(instance) => self.present(*instance, expr),
+            ExprKind::UnionPresent(instance) => self.union_present(*instance, expr),
+            ExprKind::Malformed(who) => self.malformed(*who, expr),
+            ExprKind::Compare { op, left, right } => self.compare(*op, left, right, expr.span),
+            ExprKind::In { value, set, negated } => self.member(value, *set, *negated, expr.span),
+            ExprKind::Const(_)
+            | ExprKind::Field { .. }
+            | ExprKind::UnionField { .. }
+            | ExprKind::Own(_)
+            | ExprKind::OwnPayload { .. }
+            | ExprKind::Truncated(_)
+            | ExprKind::Packet(_)
+            | ExprKind::PayloadLength(_)
+            | ExprKind::Payload(_)
+            | ExprKind::PayloadSlice { .. }
+            | ExprKind::Binary { .. }
+            | ExprKind::Default { .. }
+            | ExprKind::Tuple(_) => {
+                let span = expr.span;
+                self.operand(expr, &mut |this, operand| match operand {
+                    Operand::Cond(cond) => cond,
+                    Operand::Num(num) => this.non_zero(num, span),
+                    Operand::Ipv4(_) | Operand::Ipv6(_) | Operand::Mac(..) | Operand::Bytes(_) | Operand::Text(_) => {
+                        this.not_yet("this as a condition", span);
+                        Cond::Const(false)
+                    }
+                })
+            }
+        }
+    }
+
+    fn conditions(&mut self, parts: &[Expr]) -> Vec<Cond> {
+        parts.iter().map(|part| self.condition(part)).collect()
+    }
+
+    fn non_zero(&mut self, num: Num, span: pktc_diagnostics::Span) -> Cond {
+        match num {
+            Num::Const(value) => Cond::Const(value != 0),
+            num => Cond::negate(self.num_equal(num, Num::Const(0), span)),
+        }
+    }
+
+    fn present(&mut self, instance: Instance, at: &Expr) -> Cond {
+        match self.header_item(instance) {
+            Some(item) => Cond::Test(Test::Present(item), at.span),
+            None => {
+                self.not_yet("the last of several headers", at.span);
+                Cond::Const(false)
+            }
+        }
+    }
+
+    /// The item "`instance` is present"; `None` for the last of a repeated header.
+    pub(super) fn header_item(&mut self, instance: Instance) -> Option<ItemId> {
+        let Index::At(index) = instance.index else { return None };
+        let place = Place { scope: instance.scope, header: instance.header, index };
+        Some(self.item(format!("header {place:?}"), Item::Header(place)))
+    }
+
+    pub(super) fn item(&mut self, key: String, item: Item) -> ItemId {
+        *self.item_keys.entry(key).or_insert_with(|| self.items.push(item))
+    }
+
+    pub(super) fn part_item(&mut self, part: Part) -> ItemId {
+        let when = part.when.as_ref().map(condition_key);
+        let key = format!("part {:?} {when:?} {} {}", part.place, part.end, part.in_payload);
+        self.item(key, Item::Part(part))
+    }
+
+    fn union_present(&mut self, instance: UnionInstance, at: &Expr) -> Cond {
+        let union = &self.program.unions[instance.union];
+        if union.repeats.is_some() {
+            let index = match instance.index {
+                Index::At(index) => index,
+                Index::Last => 0,
+            };
+            let item = self.member_item(instance.scope, instance.union, index);
+            return Cond::Test(Test::Present(item), at.span);
+        }
+        let members = union.members.clone();
+        Cond::or(members.into_iter().map(|header| {
+            let member = Instance { scope: instance.scope, header, index: Index::At(0) };
+            self.present(member, at)
+        }))
+    }
+
+    pub(super) fn member_item(&mut self, scope: Scope, union: UnionId, index: u8) -> ItemId {
+        self.item(format!("member {scope:?} {union} {index}"), Item::Member { scope, union, index })
+    }
+
+    fn malformed(&mut self, who: Malformed, at: &Expr) -> Cond {
+        let (scope, mut headers) = match who {
+            Malformed::Packet => (Scope::default(), self.program.packet_headers.clone()),
+            Malformed::Header(instance) => (instance.scope, vec![instance.header]),
+            Malformed::Union { scope, union } => (scope, self.program.unions[union].members.clone()),
+        };
+        headers.sort_unstable();
+        Cond::Test(Test::Malformed { scope, headers }, at.span)
+    }
+}

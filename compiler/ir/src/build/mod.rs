@@ -1,0 +1,104 @@
+//! Typed program to rule IR.
+
+mod compare;
+mod condition;
+mod operand;
+
+use std::collections::HashMap;
+
+use cranelift_entity::PrimaryMap;
+use pktc_diagnostics::{Diagnostic, SourceMap, Span, codes};
+use pktc_semantics::rules::RuleTable;
+use pktc_semantics::typed::{self, Program, Xdp};
+
+use crate::rule::{Action, Item, ItemId, Node, RuleProgram, Slot, SlotId};
+
+/// Builds the rule IR of `xdp`.
+///
+/// # Errors
+/// What this version cannot compile, each with its place.
+pub fn build_rules(program: &Program, sources: &SourceMap, xdp: &Xdp) -> Result<RuleProgram, Vec<Diagnostic>> {
+    let mut builder = RuleBuilder {
+        program,
+        rules: RuleTable::new(program, sources, xdp),
+        items: PrimaryMap::new(),
+        slots: PrimaryMap::new(),
+        item_keys: HashMap::new(),
+        slot_keys: HashMap::new(),
+        diagnostics: Vec::new(),
+    };
+    let body = builder.body(&xdp.body);
+    let default = builder.actions(&xdp.default);
+    if !builder.diagnostics.is_empty() {
+        return Err(builder.diagnostics);
+    }
+    Ok(RuleProgram {
+        name: xdp.name.clone(),
+        span: xdp.span,
+        items: builder.items,
+        slots: builder.slots,
+        body,
+        default,
+        default_span: xdp.default_span,
+        counters: xdp.counters,
+        rules: builder.rules,
+    })
+}
+
+struct RuleBuilder<'a> {
+    program: &'a Program,
+    rules: RuleTable,
+    items: PrimaryMap<ItemId, Item>,
+    slots: PrimaryMap<SlotId, Slot>,
+    item_keys: HashMap<String, ItemId>,
+    slot_keys: HashMap<Slot, SlotId>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl RuleBuilder<'_> {
+    fn body(&mut self, body: &[typed::Stmt]) -> Vec<Node> {
+        body.iter().map(|stmt| self.stmt(stmt)).collect()
+    }
+
+    fn stmt(&mut self, stmt: &typed::Stmt) -> Node {
+        match stmt {
+            typed::Stmt::Rule(rule) => {
+                let condition = self.condition(&rule.condition);
+                let actions = self.actions(&rule.actions);
+                Node::Rule { id: self.rules.id(rule), condition, actions, span: rule.span }
+            }
+            typed::Stmt::When { condition, body } => {
+                let condition = self.condition(condition);
+                Node::When { condition, body: self.body(body) }
+            }
+            typed::Stmt::Apply { chain, .. } => {
+                let chain = &self.program.chains[*chain];
+                Node::Chain { name: chain.name.clone(), body: self.body(&chain.body) }
+            }
+        }
+    }
+
+    fn actions(&mut self, actions: &[typed::Action]) -> Vec<Action> {
+        actions.iter().map(|action| self.action(action)).collect()
+    }
+
+    fn action(&mut self, action: &typed::Action) -> Action {
+        match action.kind {
+            typed::ActionKind::Verdict(verdict) => Action::Verdict(verdict),
+            typed::ActionKind::Return => Action::Return,
+            typed::ActionKind::Count(counter) => Action::Count(counter),
+            typed::ActionKind::Apply(chain) => {
+                let chain = &self.program.chains[chain];
+                Action::Chain { name: chain.name.clone(), body: self.body(&chain.body) }
+            }
+        }
+    }
+
+    fn not_yet(&mut self, what: &str, span: Span) {
+        let title = format!("{what}: not yet compiled by this version of pktc");
+        self.diagnostics.push(
+            Diagnostic::error(codes::NOT_YET, title, span, "not yet")
+                .with_note("the reference engine (`pktc run --engine reference`) already knows it"),
+        );
+    }
+}

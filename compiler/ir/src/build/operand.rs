@@ -1,0 +1,436 @@
+//! Operands: each form that an operand can take is handed to a continuation, and the conditions under which it
+//! has that form (and has a value at all) are wrapped around what comes back.
+
+use pktc_bpf::Size;
+use pktc_diagnostics::Span;
+use pktc_semantics::typed::{
+    BinaryOp, Expr, ExprKind, Field, FieldIndex, Header, Index, Instance, PacketField, Scope, Type, UnionFieldKind,
+    UnionInstance, Value,
+};
+
+use super::RuleBuilder;
+use crate::layout::{Container, certain_bytes, static_bit};
+use crate::rule::{Cond, ItemId, Num, Part, Place, Slot, SlotId, Test};
+
+/// What an operand turned out to be.
+#[derive(Clone, Debug)]
+pub(super) enum Operand {
+    /// A number.
+    Num(Num),
+    /// An IPv4 address as a number.
+    Ipv4(Num),
+    /// An IPv6 address.
+    Ipv6(Wide),
+    /// A MAC address as a number.
+    Mac(Num),
+    /// Bytes of the packet, in loads of at most 8.
+    Bytes(Vec<(SlotId, Size)>),
+    /// Constant bytes.
+    Text(Vec<u8>),
+    /// A condition.
+    Cond(Cond),
+}
+
+/// 16 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Wide {
+    /// Their halves as they lie in the packet.
+    Slots(SlotId, SlotId),
+    /// A constant.
+    Const(u128),
+}
+
+pub(super) type Then<'k, 'b> = &'k mut dyn FnMut(&mut RuleBuilder<'b>, Operand) -> Cond;
+
+impl<'b> RuleBuilder<'b> {
+    pub(super) fn operand(&mut self, expr: &Expr, then: Then<'_, 'b>) -> Cond {
+        match &expr.kind {
+            ExprKind::Const(value) => then(self, constant(value)),
+            ExprKind::Field { instance, field } => self.field(*instance, *field, expr.span, then),
+            ExprKind::UnionField { instance, field } => self.union_field(*instance, *field, expr, then),
+            ExprKind::Packet(field) => then(self, Operand::Num(packet_field(*field))),
+            ExprKind::PayloadLength(instance) => self.of_header(*instance, expr.span, Slot::PayloadLength, then),
+            ExprKind::Truncated(instance) => self.of_header(*instance, expr.span, Slot::Truncated, then),
+            ExprKind::PayloadSlice { instance, from, to } => self.slice(*instance, *from..*to, expr, then),
+            ExprKind::Binary { op, left, right } => self.binary(*op, left, right, expr.span, then),
+            ExprKind::Default { value, otherwise } => self.default(value, otherwise, then),
+            ExprKind::Present(_)
+            | ExprKind::UnionPresent(_)
+            | ExprKind::Malformed(_)
+            | ExprKind::Not(_)
+            | ExprKind::And(_)
+            | ExprKind::Or(_)
+            | ExprKind::Compare { .. }
+            | ExprKind::In { .. } => {
+                let cond = self.condition(expr);
+                then(self, Operand::Cond(cond))
+            }
+            ExprKind::Own(_) | ExprKind::OwnPayload { .. } | ExprKind::Payload(_) | ExprKind::Tuple(_) => {
+                self.not_yet("this operand", expr.span);
+                Cond::Const(false)
+            }
+        }
+    }
+
+    fn has_value(&mut self, expr: &Expr) -> Cond {
+        self.operand(expr, &mut |_, _| Cond::Const(true))
+    }
+
+    fn default(&mut self, value: &Expr, otherwise: &Expr, then: Then<'_, 'b>) -> Cond {
+        let there = self.has_value(value);
+        let with_value = self.operand(value, then);
+        let without = self.operand(otherwise, then);
+        Cond::choose(there, with_value, without)
+    }
+
+    fn binary(&mut self, op: BinaryOp, left: &Expr, right: &Expr, span: Span, then: Then<'_, 'b>) -> Cond {
+        self.operand(left, &mut |this, left| {
+            let left = this.number(left, span);
+            this.operand(right, &mut |this, right| {
+                let (left, right) = (left.clone(), this.number(right, span));
+                let enough = match op {
+                    BinaryOp::Subtract => this.num_compare_ge(left.clone(), right.clone(), span),
+                    BinaryOp::Or
+                    | BinaryOp::Xor
+                    | BinaryOp::And
+                    | BinaryOp::ShiftLeft
+                    | BinaryOp::ShiftRight
+                    | BinaryOp::Add
+                    | BinaryOp::Multiply => Cond::Const(true),
+                };
+                let num = Num::Binary { op, left: Box::new(left), right: Box::new(right) };
+                let rest = then(this, Operand::Num(num));
+                Cond::and([enough, rest])
+            })
+        })
+    }
+
+    /// `operand` as a number.
+    pub(super) fn number(&mut self, operand: Operand, span: Span) -> Num {
+        match operand {
+            Operand::Num(num) | Operand::Ipv4(num) | Operand::Mac(num) => num,
+            Operand::Bytes(slots) if slots.iter().map(|(_, size)| size.bytes()).sum::<u32>() <= 8 => joined(&slots),
+            Operand::Text(text) if text.len() <= 8 => {
+                Num::Const(text.iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte)))
+            }
+            Operand::Bytes(_) | Operand::Text(_) | Operand::Ipv6(_) | Operand::Cond(_) => {
+                self.not_yet("this as a number", span);
+                Num::Const(0)
+            }
+        }
+    }
+
+    fn union_field(&mut self, at: UnionInstance, field: usize, expr: &Expr, then: Then<'_, 'b>) -> Cond {
+        let union = &self.program.unions[at.union];
+        let declared = &union.fields[field];
+        let value = match &declared.kind {
+            UnionFieldKind::Member(_) if union.repeats.is_some() => {
+                let index = match at.index {
+                    Index::At(index) => Some(index),
+                    Index::Last => None,
+                };
+                let item = self.member_item(at.scope, at.union, index.unwrap_or(0));
+                let slot = self.slot(Slot::Member { scope: at.scope, union: at.union, index, field });
+                let rest = then(self, Operand::Num(Num::Slot(slot)));
+                Cond::and([Cond::Test(Test::Present(item), expr.span), rest])
+            }
+            UnionFieldKind::Member(fields) => self.member_alternatives(at, &fields.clone(), expr.span, then),
+            UnionFieldKind::Alternatives(alternatives) => self.alternatives(at, alternatives, then),
+        };
+        match &declared.when {
+            Some(when) => Cond::and([self.condition(&rescoped(when, at.scope)), value]),
+            None => value,
+        }
+    }
+
+    fn member_alternatives(
+        &mut self,
+        at: UnionInstance,
+        fields: &std::collections::BTreeMap<pktc_semantics::typed::HeaderId, FieldIndex>,
+        span: Span,
+        then: Then<'_, 'b>,
+    ) -> Cond {
+        let members = self.program.unions[at.union].members.clone();
+        let mut result = Cond::Const(false);
+        for header in members.into_iter().rev() {
+            let Some(&field) = fields.get(&header) else { continue };
+            let instance = Instance { scope: at.scope, header, index: Index::At(0) };
+            let Some(item) = self.header_item(instance) else { continue };
+            let value = self.field(instance, field, span, then);
+            result = Cond::choose(Cond::Test(Test::Present(item), span), value, result);
+        }
+        result
+    }
+
+    fn alternatives(&mut self, at: UnionInstance, alternatives: &[Expr], then: Then<'_, 'b>) -> Cond {
+        let mut result = Cond::Const(false);
+        for alternative in alternatives.iter().rev() {
+            let alternative = rescoped(alternative, at.scope);
+            let mut there = Vec::new();
+            self.headers_of(&alternative, &mut there);
+            let value = self.operand(&alternative, then);
+            result = Cond::choose(Cond::and(there), value, result);
+        }
+        result
+    }
+
+    /// The conditions that all headers which `expr` reads are present.
+    fn headers_of(&mut self, expr: &Expr, into: &mut Vec<Cond>) {
+        let item = match &expr.kind {
+            ExprKind::Field { instance, .. }
+            | ExprKind::PayloadLength(instance)
+            | ExprKind::Payload(instance)
+            | ExprKind::Truncated(instance)
+            | ExprKind::PayloadSlice { instance, .. } => self.header_item(*instance),
+            ExprKind::UnionField { instance, .. } => {
+                let index = match instance.index {
+                    Index::At(index) => index,
+                    Index::Last => 0,
+                };
+                Some(self.member_item(instance.scope, instance.union, index))
+            }
+            _ => None,
+        };
+        if let Some(item) = item {
+            let cond = Cond::Test(Test::Present(item), expr.span);
+            if !into.contains(&cond) {
+                into.push(cond);
+            }
+        }
+        for part in parts_of(expr) {
+            self.headers_of(part, into);
+        }
+    }
+
+    fn of_header(
+        &mut self,
+        instance: Instance,
+        span: Span,
+        slot: fn(Place) -> Slot,
+        then: Then<'_, 'b>,
+    ) -> Cond {
+        let (Some(item), Index::At(index)) = (self.header_item(instance), instance.index) else {
+            self.not_yet("the last of several headers", span);
+            return Cond::Const(false);
+        };
+        let slot = self.slot(slot(Place { scope: instance.scope, header: instance.header, index }));
+        let rest = then(self, Operand::Num(Num::Slot(slot)));
+        Cond::and([Cond::Test(Test::Present(item), span), rest])
+    }
+
+    /// Where a field of `instance` lies, with the conditions for it to be there.
+    fn field(&mut self, instance: Instance, field: FieldIndex, span: Span, then: Then<'_, 'b>) -> Cond {
+        let header = &self.program.headers[instance.header];
+        let declared = &header.fields[field];
+        if instance.index == Index::Last {
+            return self.last(instance, field, span, then);
+        }
+        let (Some(bit), Some(present), Index::At(index)) =
+            (static_bit(declared), self.header_item(instance), instance.index)
+        else {
+            self.not_yet("a field whose place varies", span);
+            return Cond::Const(false);
+        };
+        let place = Place { scope: instance.scope, header: instance.header, index };
+        let mut conditions = vec![Cond::Test(Test::Present(present), span)];
+        let end = (bit + declared.bits).div_ceil(8);
+        let (item, limit) = if declared.when.is_none() && end <= certain_bytes(header) {
+            (present, certain_bytes(header))
+        } else {
+            let end = part_end(header, declared, end);
+            let part = Part { place, when: declared.when.clone(), end, in_payload: false };
+            let item = self.part_item(part);
+            conditions.push(Cond::Test(Test::Present(item), span));
+            (item, end)
+        };
+        let Some(operand) = self.field_operand(declared, place, item, bit, limit) else {
+            self.not_yet("a field of this width", span);
+            return Cond::Const(false);
+        };
+        conditions.push(then(self, operand));
+        Cond::and(conditions)
+    }
+
+    /// A field of the innermost of a header's instances.
+    fn last(&mut self, instance: Instance, field: FieldIndex, span: Span, then: Then<'_, 'b>) -> Cond {
+        let repeats = self.program.headers[instance.header].repeats;
+        let mut result = Cond::Const(false);
+        for index in 0..repeats as u8 {
+            let at = Instance { index: Index::At(index), ..instance };
+            let Some(item) = self.header_item(at) else { continue };
+            let value = self.field(at, field, span, then);
+            result = Cond::choose(Cond::Test(Test::Present(item), span), value, result);
+        }
+        result
+    }
+
+    fn field_operand(&mut self, field: &Field, place: Place, item: ItemId, bit: u32, limit: u32) -> Option<Operand> {
+        let byte = bit / 8;
+        Some(match field.ty {
+            Type::Ipv6 => Operand::Ipv6(Wide::Slots(
+                self.slot(Slot::Bytes { place, item, offset: byte, size: Size::U64 }),
+                self.slot(Slot::Bytes { place, item, offset: byte + 8, size: Size::U64 }),
+            )),
+            Type::Mac => {
+                let high = self.slot(Slot::Bytes { place, item, offset: byte, size: Size::U32 });
+                let low = self.slot(Slot::Bytes { place, item, offset: byte + 4, size: Size::U16 });
+                Operand::Mac(joined(&[(high, Size::U32), (low, Size::U16)]))
+            }
+            Type::Bytes => Operand::Bytes(self.chunks(field.bits / 8, |offset, size| Slot::Bytes {
+                place,
+                item,
+                offset: byte + offset,
+                size,
+            })),
+            Type::Bool | Type::Uint { .. } | Type::Enum(_) | Type::Ipv4 | Type::Ip | Type::Tuple(_) => {
+                let found = Container::new(bit, field.bits, limit)?;
+                let slot = self.slot(Slot::Bytes { place, item, offset: found.offset, size: found.size });
+                let num = Num::Bits { slot, shift: found.shift, width: found.width };
+                if field.ty == Type::Ipv4 { Operand::Ipv4(num) } else { Operand::Num(num) }
+            }
+        })
+    }
+
+    fn slice(
+        &mut self,
+        instance: Instance,
+        range: std::ops::Range<u32>,
+        expr: &Expr,
+        then: Then<'_, 'b>,
+    ) -> Cond {
+        let (Some(present), Index::At(index)) = (self.header_item(instance), instance.index) else {
+            self.not_yet("the last of several headers", expr.span);
+            return Cond::Const(false);
+        };
+        let place = Place { scope: instance.scope, header: instance.header, index };
+        let item = self.part_item(Part { place, when: None, end: range.end, in_payload: true });
+        let chunks = self.chunks(range.end - range.start, |offset, size| Slot::Payload {
+            place,
+            item,
+            offset: range.start + offset,
+            size,
+        });
+        let rest = then(self, Operand::Bytes(chunks));
+        Cond::and([Cond::Test(Test::Present(present), expr.span), Cond::Test(Test::Present(item), expr.span), rest])
+    }
+
+    fn chunks(&mut self, length: u32, make: impl Fn(u32, Size) -> Slot) -> Vec<(SlotId, Size)> {
+        let mut chunks = Vec::new();
+        let mut offset = 0;
+        while offset < length {
+            let size = [Size::U64, Size::U32, Size::U16]
+                .into_iter()
+                .find(|size| size.bytes() <= length - offset)
+                .unwrap_or(Size::U8);
+            chunks.push((self.slot(make(offset, size)), size));
+            offset += size.bytes();
+        }
+        chunks
+    }
+
+    fn slot(&mut self, slot: Slot) -> SlotId {
+        *self.slot_keys.entry(slot).or_insert_with(|| self.slots.push(slot))
+    }
+}
+
+/// How far a field's part reaches: all fields under one condition come together, unless the header may be cut.
+fn part_end(header: &Header, field: &Field, end: u32) -> u32 {
+    let Some(when) = field.when.as_ref().filter(|_| header.needs.is_none()) else { return end };
+    let key = crate::layout::condition_key(when);
+    let group = header.fields.iter().filter(|other| {
+        !other.is_view && other.when.as_ref().is_some_and(|when| crate::layout::condition_key(when) == key)
+    });
+    group.filter_map(|other| Some((static_bit(other)? + other.bits).div_ceil(8))).fold(end, u32::max)
+}
+
+/// Slots one behind the other as one big-endian number.
+fn joined(slots: &[(SlotId, Size)]) -> Num {
+    let parts = slots.iter().map(|&(slot, size)| (Num::Bits { slot, shift: 0, width: size.bytes() * 8 }, size));
+    let joined = parts.reduce(|(high, _), (low, size)| {
+        let shift = Box::new(Num::Const(u64::from(size.bytes() * 8)));
+        let shifted = Num::Binary { op: BinaryOp::ShiftLeft, left: Box::new(high), right: shift };
+        (Num::Binary { op: BinaryOp::Or, left: Box::new(shifted), right: Box::new(low) }, size)
+    });
+    joined.map_or(Num::Const(0), |(num, _)| num)
+}
+
+fn constant(value: &Value) -> Operand {
+    match value {
+        Value::Bool(value) => Operand::Cond(Cond::Const(*value)),
+        Value::Uint(value) => Operand::Num(Num::Const(*value)),
+        Value::Mac(value) => Operand::Mac(Num::Const(*value)),
+        Value::Ipv4(value) => Operand::Ipv4(Num::Const(u64::from(value.to_bits()))),
+        Value::Ipv6(value) => Operand::Ipv6(Wide::Const(value.to_bits())),
+        Value::Bytes(value) => Operand::Text(value.clone()),
+    }
+}
+
+fn packet_field(field: PacketField) -> Num {
+    match field {
+        PacketField::Length => Num::PacketLength,
+        PacketField::Ifindex => Num::Ifindex,
+        PacketField::Queue => Num::Queue,
+    }
+}
+
+/// The expressions directly below `expr`.
+fn parts_of(expr: &Expr) -> Vec<&Expr> {
+    match &expr.kind {
+        ExprKind::Not(inner) | ExprKind::In { value: inner, .. } => vec![inner],
+        ExprKind::And(parts) | ExprKind::Or(parts) | ExprKind::Tuple(parts) => parts.iter().collect(),
+        ExprKind::Compare { left, right, .. } | ExprKind::Binary { left, right, .. } => vec![left, right],
+        // The left side of a default may well be absent.
+        ExprKind::Default { otherwise, .. } => vec![otherwise],
+        ExprKind::Const(_)
+        | ExprKind::Field { .. }
+        | ExprKind::UnionField { .. }
+        | ExprKind::Own(_)
+        | ExprKind::OwnPayload { .. }
+        | ExprKind::Present(_)
+        | ExprKind::UnionPresent(_)
+        | ExprKind::Malformed(_)
+        | ExprKind::Truncated(_)
+        | ExprKind::Packet(_)
+        | ExprKind::PayloadLength(_)
+        | ExprKind::Payload(_)
+        | ExprKind::PayloadSlice { .. } => Vec::new(),
+    }
+}
+
+/// `expr` of a union's declaration, as a use in `scope` means it.
+fn rescoped(expr: &Expr, scope: Scope) -> Expr {
+    let mut expr = expr.clone();
+    if scope != Scope::default() {
+        shift_scope(&mut expr, scope);
+    }
+    expr
+}
+
+fn shift_scope(expr: &mut Expr, scope: Scope) {
+    match &mut expr.kind {
+        ExprKind::Field { instance, .. }
+        | ExprKind::Present(instance)
+        | ExprKind::Truncated(instance)
+        | ExprKind::PayloadLength(instance)
+        | ExprKind::Payload(instance)
+        | ExprKind::PayloadSlice { instance, .. } => instance.scope = scope,
+        ExprKind::UnionField { instance, .. } | ExprKind::UnionPresent(instance) => instance.scope = scope,
+        ExprKind::Malformed(pktc_semantics::typed::Malformed::Header(instance)) => instance.scope = scope,
+        ExprKind::Malformed(pktc_semantics::typed::Malformed::Union { scope: old, .. }) => *old = scope,
+        ExprKind::Malformed(pktc_semantics::typed::Malformed::Packet)
+        | ExprKind::Const(_)
+        | ExprKind::Own(_)
+        | ExprKind::OwnPayload { .. }
+        | ExprKind::Packet(_) => {}
+        ExprKind::Not(inner) | ExprKind::In { value: inner, .. } => shift_scope(inner, scope),
+        ExprKind::And(parts) | ExprKind::Or(parts) | ExprKind::Tuple(parts) => {
+            parts.iter_mut().for_each(|part| shift_scope(part, scope));
+        }
+        ExprKind::Compare { left, right, .. }
+        | ExprKind::Binary { left, right, .. }
+        | ExprKind::Default { value: left, otherwise: right } => {
+            shift_scope(left, scope);
+            shift_scope(right, scope);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Flow IR: a control-flow graph in which packet reads are still abstract.
+//!
+//! There is one **cursor**, which stands at the start of a header. [`End::Check`] asks whether so many bytes
+//! from the cursor on exist in the packet; [`Op::Read`] reads below what was checked since the cursor last moved.
+//! How bytes are reached is the business of `lower`. [`Value`]s are 64-bit variables that may be assigned many
+//! times; on every path each is assigned before it is read.
+#![expect(missing_docs, reason = "each variant's example names its fields")]
+
+use cranelift_entity::{PrimaryMap, entity_impl};
+use pktc_bpf::{AluOp, Condition, Size, Width};
+use pktc_diagnostics::Span;
+use pktc_semantics::rules::RuleId;
+use pktc_semantics::typed::{CounterId, Verdict};
+
+/// A variable.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Value(u32);
+entity_impl!(Value, "x");
+
+/// A block.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Block(u32);
+entity_impl!(Block, "block");
+
+/// A variable or a constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Arg {
+    Value(Value),
+    Const(u64),
+}
+
+/// A program.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// Its name.
+    pub name: String,
+    /// Where its name is declared.
+    pub span: Span,
+    /// The blocks; the first is the entry, with the cursor at the packet's start.
+    pub blocks: PrimaryMap<Block, BlockData>,
+    /// The variables, with names for people (`ipv4.src`; empty for a temporary).
+    pub values: PrimaryMap<Value, String>,
+    /// Whether [`Op::Hit`] and [`End::Finish`] count.
+    pub counters: bool,
+    /// How many rules it has, `default` included.
+    pub rules: u32,
+    /// Whether tests must not leave marks on the variables that they read: in long lists the kernel's verifier
+    /// would otherwise walk the rest once for each constant that a variable was found equal to.
+    pub hide_tests: bool,
+}
+
+/// Straight code with one end.
+#[derive(Clone, Debug)]
+pub struct BlockData {
+    /// What it does, each with its source.
+    pub ops: Vec<(Op, Span)>,
+    /// How it ends.
+    pub end: End,
+    /// The source of the end.
+    pub end_span: Span,
+}
+
+/// An operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// `dst = src`
+    Copy { dst: Value, src: Arg },
+    /// `dst = 0` that nobody knows to be 0: a start value for what only some paths assign.
+    OpaqueZero { dst: Value },
+    /// `dst = left op right` in 64 bits
+    Alu { op: AluOp, dst: Value, left: Value, right: Arg },
+    /// `dst` = the lowest `size` bytes of `src` in the other order
+    Swap { dst: Value, src: Value, size: Size },
+    /// `dst` = `size` bytes, `offset` behind the cursor, as they lie in the packet (little-endian)
+    Read { dst: Value, offset: u32, size: Size },
+    /// The same, `base` further on; the last check was of that base.
+    ReadAt { dst: Value, base: Value, offset: u32, size: Size },
+    /// Moves the cursor on.
+    Advance { by: Arg },
+    /// `dst` = the cursor's distance from the packet's start
+    Position { dst: Value },
+    /// `dst` = how many bytes there are from the cursor to the packet's end
+    Remaining { dst: Value },
+    /// `dst` = the packet's length
+    PacketLength { dst: Value },
+    /// `dst` = the device's index
+    Ifindex { dst: Value },
+    /// `dst` = the receive queue
+    Queue { dst: Value },
+    /// The rule's condition held: counts it.
+    Hit { rule: RuleId },
+    /// Counts the packet in a named counter.
+    Count { counter: CounterId },
+}
+
+/// How a block ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Goes on there.
+    Goto(Block),
+    /// By a comparison of unsigned numbers (unless the condition says signed); `otherwise` is walked first.
+    Branch { condition: Condition, width: Width, left: Value, right: Arg, then: Block, otherwise: Block },
+    /// By a test of bits: `left & mask == value`; `then` is walked first.
+    Masked { left: Value, size: Size, mask: u64, value: u64, then: Block, otherwise: Block },
+    /// Whether `bytes` from the cursor (or from `base` bytes behind it) on exist.
+    Check { base: Option<Value>, bytes: Arg, ok: Block, short: Block },
+    /// The same for a place `position` bytes behind the packet's start, to which the cursor moves.
+    Seek { position: Value, bytes: Arg, ok: Block, short: Block },
+    /// Where many ways meet: forgets how the cursor came where it is. `short`: it lies beyond every bound.
+    Canon { ok: Block, short: Block },
+    /// Ends the program; the rule (or `default`) that decides is counted, unless it was before.
+    Finish { rule: Option<RuleId>, verdict: Verdict },
+}
+
+impl End {
+    /// Where it may go on.
+    #[must_use]
+    pub fn targets(&self) -> Vec<Block> {
+        match *self {
+            End::Goto(target) => vec![target],
+            End::Branch { then, otherwise, .. } | End::Masked { then, otherwise, .. } => vec![otherwise, then],
+            End::Check { ok, short, .. } | End::Seek { ok, short, .. } | End::Canon { ok, short } => vec![ok, short],
+            End::Finish { .. } => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,440 @@
+//! A repeating union: members in any order, as a loop.
+//!
+//! Which members come, and in which order, only the packet knows; so what rules ask of them is stored in values
+//! that start as opaque zeros, and is recalled behind the loop ([`Specialiser::recall`]). Members of one shape
+//! share their code; all shapes meet before the cursor moves, so that the kernel's verifier sees one state a turn.
+
+use std::collections::BTreeMap;
+
+use cranelift_entity::EntityRef;
+use pktc_bpf::{AluOp, Condition, Width};
+use pktc_semantics::typed::{Expr, ExprKind, Header, HeaderId, Next, NextKind, UnionFieldKind, UnionId};
+
+use super::parse::Parsing;
+use super::state::{Counts, Pending, State};
+use super::{Here, Specialiser};
+use crate::flow::{Arg, Block, End, Op, Value};
+use crate::layout::condition_key;
+use crate::rule::{Item, ItemId, Part, Place, Slot, SlotId};
+
+/// The loop that is being built.
+struct Loop {
+    union: UnionId,
+    scope: pktc_semantics::typed::Scope,
+    enclosed: bool,
+    /// Turns so far.
+    count: Value,
+    /// Members of each kind so far, where rules ask for them.
+    seen: BTreeMap<HeaderId, Value>,
+    /// The current member's length.
+    length: Value,
+    /// Where the cursor moves on, with `length` and `kind` set.
+    step: Block,
+    /// A member does not fit, is not valid, or is one too many.
+    bad: Block,
+    /// A member lets nothing follow.
+    stopped: Block,
+}
+
+/// Members that share their code.
+struct Shape {
+    members: Vec<(u64, HeaderId)>,
+}
+
+impl Specialiser<'_> {
+    pub(super) fn parse_group(&mut self, first: Place, union: UnionId, enclosed: bool, counts: Counts, here: &Here) {
+        let canon = self.new_block();
+        let lost = self.block_for(here.decision, here.rest.clone());
+        self.end(End::Canon { ok: canon, short: lost });
+        self.current = canon;
+        let entry = canon;
+        let (head, step, bad, stopped) = (self.new_block(), self.new_block(), self.new_block(), self.new_block());
+        let (count, length) = (self.value("count"), self.value("member.length"));
+        let mut group = Loop {
+            union,
+            scope: first.scope,
+            enclosed,
+            count,
+            seen: BTreeMap::new(),
+            length,
+            step,
+            bad,
+            stopped,
+        };
+        self.current = entry;
+        self.start_values(&mut group, here);
+        self.end(End::Goto(head));
+
+        self.current = head;
+        let repeats = u64::from(self.outlook.graph.program.unions[union].repeats.unwrap_or(1));
+        let turn = self.new_block();
+        let (condition, width) = (Condition::Ge, Width::W64);
+        self.end(End::Branch { condition, width, left: count, right: Arg::Const(repeats), then: bad, otherwise: turn });
+        self.current = turn;
+        self.op(Op::Alu { op: AluOp::Add, dst: count, left: count, right: Arg::Const(1) });
+        let shapes = self.shapes(union, here);
+        self.turn(&group, &shapes, here);
+        self.step(&group, head, counts, here);
+        self.current = bad;
+        self.bad_member(&group, here);
+        self.current = stopped;
+        let state = self.behind(&group, here);
+        let block = self.block_for(here.decision, state);
+        self.end(End::Goto(block));
+    }
+
+    /// Where the kinds of a group's members lead: by the first member's selector, which all members share.
+    fn member_values(&self, union: UnionId) -> BTreeMap<u64, HeaderId> {
+        let graph = self.outlook.graph;
+        let members = &graph.program.unions[union].members;
+        let nexts = members.iter().flat_map(|&member| &graph.header(member).next);
+        nexts
+            .flat_map(crate::graph::edges)
+            .filter_map(|(value, to)| Some((value?, to)).filter(|(_, to)| members.contains(to)))
+            .collect()
+    }
+
+    /// Members alike in all that their code does come together, unless rules ask for them by name.
+    fn shapes(&self, union: UnionId, here: &Here) -> Vec<Shape> {
+        let mut shapes: Vec<(String, Shape)> = Vec::new();
+        for (value, member) in self.member_values(union) {
+            let header = self.outlook.graph.header(member);
+            let mut key = shape_key(header);
+            if self.asked_for(member, here) {
+                key.push_str(&header.name);
+            }
+            match shapes.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, shape)) => shape.members.push((value, member)),
+                None => shapes.push((key, Shape { members: vec![(value, member)] })),
+            }
+        }
+        // The shape that most share is walked first by the verifier: the others then are covered by it.
+        shapes.sort_by_key(|(_, shape)| std::cmp::Reverse(shape.members.len()));
+        shapes.into_iter().map(|(_, shape)| shape).collect()
+    }
+
+    fn asked_for(&self, header: HeaderId, here: &Here) -> bool {
+        !self.items_of(header, here).is_empty()
+    }
+
+    fn items_of(&self, header: HeaderId, here: &Here) -> Vec<ItemId> {
+        let items = here.needs.items.iter().map(ItemId::new);
+        items.filter(|&item| self.owner(item).is_some_and(|place| place.header == header)).collect()
+    }
+
+    fn owner(&self, item: ItemId) -> Option<Place> {
+        match &self.outlook.rules.items[item] {
+            Item::Header(place) => Some(*place),
+            Item::Part(part) => Some(part.place),
+            Item::Member { .. } => None,
+        }
+    }
+
+    /// The items that the loop decides.
+    fn group_items(&self, group: &Loop, here: &Here) -> Vec<ItemId> {
+        let members = &self.outlook.graph.program.unions[group.union].members;
+        let items = here.needs.items.iter().map(ItemId::new);
+        items
+            .filter(|&item| match &self.outlook.rules.items[item] {
+                Item::Header(place) => members.contains(&place.header),
+                Item::Part(part) => members.contains(&part.place.header),
+                Item::Member { union, .. } => *union == group.union,
+            })
+            .collect()
+    }
+
+    fn stored(&mut self, item: ItemId) -> Value {
+        if let Some(value) = self.items[item] {
+            return value;
+        }
+        let value = self.value(format!("{item}"));
+        self.items[item] = Some(value);
+        value
+    }
+
+    fn start_values(&mut self, group: &mut Loop, here: &Here) {
+        self.op(Op::Copy { dst: group.count, src: Arg::Const(0) });
+        for item in self.group_items(group, here) {
+            let dst = self.stored(item);
+            self.op(Op::OpaqueZero { dst });
+            if let Some(place) = self.owner(item)
+                && !group.seen.contains_key(&place.header)
+            {
+                let dst = self.value(format!("{}.count", self.outlook.graph.header(place.header).name));
+                self.op(Op::OpaqueZero { dst });
+                group.seen.insert(place.header, dst);
+            }
+        }
+        for slot in self.group_slots(group, here) {
+            let dst = self.slot(slot);
+            self.op(Op::OpaqueZero { dst });
+        }
+    }
+
+    fn group_slots(&self, group: &Loop, here: &Here) -> Vec<SlotId> {
+        let members = &self.outlook.graph.program.unions[group.union].members;
+        self.needed_slots(here, |slot| match slot {
+            Slot::Bytes { place, .. } | Slot::Payload { place, .. } => members.contains(&place.header),
+            Slot::PayloadLength(place) | Slot::Truncated(place) => members.contains(&place.header),
+            Slot::Member { union, .. } => *union == group.union,
+        })
+    }
+
+    /// One member: dispatches by its kind.
+    fn turn(&mut self, group: &Loop, shapes: &[Shape], here: &Here) {
+        let entries: Vec<Block> = shapes.iter().map(|_| self.new_block()).collect();
+        for (shape, &entry) in shapes.iter().zip(&entries) {
+            if std::ptr::eq(shape, &raw const shapes[shapes.len() - 1]) {
+                self.end(End::Goto(entry));
+                break;
+            }
+            let other = self.new_block();
+            let values = crate::ranges::merge(shape.members.iter().map(|&(value, _)| (value, value)));
+            self.in_ranges(self.kind, &values, Width::W32, entry, other);
+            self.current = other;
+        }
+        for (shape, entry) in shapes.iter().zip(entries) {
+            self.current = entry;
+            self.member(group, shape, here);
+        }
+    }
+
+    fn member(&mut self, group: &Loop, shape: &Shape, here: &Here) {
+        let header = shape.members[0].1;
+        let place = Place { scope: group.scope, header, index: 0 };
+        let mut parsing = self.parsing(place, group.enclosed, here);
+        parsing.wanted.clear();
+        self.fits_and_valid(&mut parsing, group.bad);
+        if !parsing.header.claims.is_empty() {
+            self.not_yet("a repeating union whose members claim a length");
+        }
+        let [next] = parsing.header.next.as_slice() else {
+            self.not_yet("a repeating union whose members have several `next` lines");
+            return self.end(End::Goto(group.stopped));
+        };
+        self.record(group, shape, &mut parsing, here);
+        self.op(Op::Copy { dst: group.length, src: parsing.length });
+        self.next_kind(&mut parsing, next);
+        match &next.when {
+            Some(when) => self.own_condition(&mut parsing, when, group.step, group.stopped),
+            None => self.end(End::Goto(group.step)),
+        }
+    }
+
+    fn next_kind(&mut self, parsing: &mut Parsing<'_>, next: &Next) {
+        let NextKind::By { value, .. } = &next.kind else {
+            return self.not_yet("a repeating union whose members do not select by a value");
+        };
+        let src = self.own_number(parsing, value);
+        self.op(Op::Copy { dst: self.kind, src });
+    }
+
+    /// Stores what rules ask of this member.
+    fn record(&mut self, group: &Loop, shape: &Shape, parsing: &mut Parsing<'_>, here: &Here) {
+        self.record_as_member(group, shape, parsing, here);
+        let header = shape.members[0].1;
+        let Some(&seen) = group.seen.get(&header) else { return };
+        let mut places: Vec<Place> =
+            self.items_of(header, here).into_iter().filter_map(|item| self.owner(item)).collect();
+        places.sort_unstable();
+        places.dedup();
+        for place in places {
+            let (this, other) = (self.new_block(), self.new_block());
+            let (condition, width, right) = (Condition::Eq, Width::W64, Arg::Const(u64::from(place.index)));
+            self.end(End::Branch { condition, width, left: seen, right, then: this, otherwise: other });
+            self.current = this;
+            let mut instance = self.parsing(place, group.enclosed, here);
+            (instance.checked, instance.length) = (parsing.checked, parsing.length);
+            instance.loaded = parsing.loaded.clone();
+            self.record_instance(&mut instance, here);
+            self.end(End::Goto(other));
+            self.current = other;
+        }
+        self.op(Op::Alu { op: AluOp::Add, dst: seen, left: seen, right: Arg::Const(1) });
+    }
+
+    fn record_instance(&mut self, parsing: &mut Parsing<'_>, here: &Here) {
+        let mut items = self.items_of(parsing.place.header, here);
+        items.retain(|&item| self.owner(item) == Some(parsing.place));
+        for item in items {
+            let part: Option<Part> = match &self.outlook.rules.items[item] {
+                Item::Part(part) => Some(part.clone()),
+                Item::Header(_) | Item::Member { .. } => None,
+            };
+            let join = self.new_block();
+            let (checked, loaded) = (parsing.checked, parsing.loaded.clone());
+            if let Some(part) = &part {
+                self.part_is_there(parsing, part, join);
+            }
+            self.load_slots(parsing, item, here);
+            let dst = self.stored(item);
+            self.op(Op::Copy { dst, src: Arg::Const(1) });
+            self.end(End::Goto(join));
+            self.current = join;
+            if part.is_some() {
+                (parsing.checked, parsing.loaded) = (checked, loaded);
+            }
+        }
+        self.load_lengths(parsing, here);
+    }
+
+    /// Stores the member as the union's n-th and as its last.
+    fn record_as_member(&mut self, group: &Loop, shape: &Shape, parsing: &mut Parsing<'_>, here: &Here) {
+        for slot in self.group_slots(group, here) {
+            let Slot::Member { index, field, .. } = self.outlook.rules.slots[slot] else { continue };
+            let Some(value) = self.member_field(group, shape, field) else { continue };
+            let src = self.own_number(parsing, &value);
+            let dst = self.slot(slot);
+            self.at_index(group, index, |this| this.op(Op::Copy { dst, src }));
+        }
+        for item in self.group_items(group, here) {
+            let Item::Member { index, .. } = self.outlook.rules.items[item] else { continue };
+            let dst = self.stored(item);
+            self.at_index(group, Some(index), |this| this.op(Op::Copy { dst, src: Arg::Const(1) }));
+        }
+    }
+
+    /// Does `then` in the turn of the union's member `index`; `None`: in every turn.
+    fn at_index(&mut self, group: &Loop, index: Option<u8>, then: impl FnOnce(&mut Self)) {
+        let Some(index) = index else { return then(self) };
+        let (this, other) = (self.new_block(), self.new_block());
+        let (condition, width, right) = (Condition::Eq, Width::W64, Arg::Const(u64::from(index) + 1));
+        self.end(End::Branch { condition, width, left: group.count, right, then: this, otherwise: other });
+        self.current = this;
+        then(self);
+        self.end(End::Goto(other));
+        self.current = other;
+    }
+
+    /// The union's field as the shape's headers have it.
+    fn member_field(&mut self, group: &Loop, shape: &Shape, field: usize) -> Option<Expr> {
+        let (_, header) = shape.members[0];
+        let union = &self.outlook.graph.program.unions[group.union];
+        let UnionFieldKind::Member(fields) = &union.fields[field].kind else {
+            self.not_yet("a computed field of a repeating union");
+            return None;
+        };
+        let &own = fields.get(&header)?;
+        let declared = &self.outlook.graph.header(header).fields[own];
+        Some(Expr { kind: ExprKind::Own(own), ty: declared.ty.clone(), span: declared.span })
+    }
+
+    /// Moves behind the member: on to the next one, or out.
+    fn step(&mut self, group: &Loop, head: Block, counts: Counts, here: &Here) {
+        self.current = group.step;
+        let length = Arg::Value(group.length);
+        if group.enclosed {
+            self.op(Op::Alu { op: AluOp::Sub, dst: self.left, left: self.left, right: length });
+        }
+        self.op(Op::Advance { by: length });
+        let kinds = crate::ranges::merge(self.member_values(group.union).into_keys().map(|value| (value, value)));
+        let upper = self.new_block();
+        self.in_ranges(self.kind, &kinds, Width::W32, head, upper);
+        self.current = upper;
+        for (value, header) in self.upper_headers(group, here) {
+            let (entry, other) = (self.new_block(), self.new_block());
+            self.if_kind(value, entry, other);
+            self.current = entry;
+            let mut state = self.behind(group, here);
+            let place = Place { scope: group.scope, header, index: 0 };
+            state.cursor = Some(place);
+            state.pending.insert(0, Pending::Header { place, enclosed: group.enclosed, counts: counts.clone() });
+            let block = self.block_for(here.decision, state);
+            self.end(End::Goto(block));
+            self.current = other;
+        }
+        let state = self.behind(group, here);
+        let block = self.block_for(here.decision, state);
+        self.end(End::Goto(block));
+    }
+
+    /// What can follow the group and matters.
+    fn upper_headers(&self, group: &Loop, here: &Here) -> Vec<(u64, HeaderId)> {
+        let graph = self.outlook.graph;
+        let members = &graph.program.unions[group.union].members;
+        let nexts = members.iter().flat_map(|&member| &graph.header(member).next);
+        let upper: BTreeMap<u64, HeaderId> = nexts
+            .flat_map(crate::graph::edges)
+            .filter_map(|(value, to)| Some((value?, to)))
+            .filter(|(_, to)| !members.contains(to))
+            .collect();
+        let matters = |header: HeaderId| {
+            let place = Place { scope: group.scope, header, index: 0 };
+            self.outlook.matters(&Pending::Header { place, enclosed: true, counts: Vec::new() }, &here.needs)
+        };
+        upper.into_iter().filter(|&(_, header)| matters(header)).collect()
+    }
+
+    /// A malformed member: which one, as far as rules tell them apart.
+    fn bad_member(&mut self, group: &Loop, here: &Here) {
+        let scope = group.scope;
+        let mut classes: Vec<(HeaderId, Vec<u64>)> = Vec::new();
+        for (value, member) in self.member_values(group.union) {
+            let Some((_, class)) = super::state::representative((scope, member), &here.needs) else { continue };
+            match classes.iter_mut().find(|(known, _)| *known == class) {
+                Some((_, values)) => values.push(value),
+                None => classes.push((class, vec![value])),
+            }
+        }
+        let all: usize = classes.iter().map(|(_, values)| values.len()).sum();
+        let complete = all == self.member_values(group.union).len();
+        let count = classes.len();
+        for (nth, (class, values)) in classes.into_iter().enumerate() {
+            let mut state = self.behind(group, here);
+            state.malformed.push((scope, class));
+            let block = self.block_for(here.decision, state);
+            if complete && nth + 1 == count {
+                return self.end(End::Goto(block));
+            }
+            let other = self.new_block();
+            let values = crate::ranges::merge(values.into_iter().map(|value| (value, value)));
+            self.in_ranges(self.kind, &values, Width::W32, block, other);
+            self.current = other;
+        }
+        let state = self.behind(group, here);
+        let block = self.block_for(here.decision, state);
+        self.end(End::Goto(block));
+    }
+
+    /// What is known behind the loop: what it stored is to be recalled.
+    fn behind(&self, group: &Loop, here: &Here) -> State {
+        let mut state = here.rest.clone();
+        state.pending.extend(self.group_items(group, here).into_iter().map(|item| Pending::Stored { item }));
+        state
+    }
+
+    /// Splits the way by a stored presence.
+    pub(super) fn recall(&mut self, item: ItemId, here: &Here) {
+        let left = self.stored(item);
+        let mut with = here.rest.clone();
+        with.present.insert(item.index());
+        let then = self.block_for(here.decision, with);
+        let otherwise = self.block_for(here.decision, here.rest.clone());
+        let (condition, width) = (Condition::Ne, Width::W64);
+        self.end(End::Branch { condition, width, left, right: Arg::Const(0), then, otherwise });
+    }
+}
+
+/// A text that members share whose code is the same.
+fn shape_key(header: &Header) -> String {
+    let part = |expr: Option<&Expr>| expr.map(condition_key);
+    let valid: Vec<String> = header.valid.iter().map(condition_key).collect();
+    let next: Vec<_> = header
+        .next
+        .iter()
+        .map(|next| {
+            let by = match &next.kind {
+                NextKind::By { value, .. } => condition_key(value),
+                NextKind::Always(target) => format!("{target:?}"),
+            };
+            (by, part(next.when.as_ref()))
+        })
+        .collect();
+    let layout: Vec<_> = header.fields.iter().take(2).map(|field| (field.bits, field.position.clone())).collect();
+    format!(
+        "{:?} {:?} {:?} {valid:?} {next:?} {layout:?}",
+        header.fixed_bytes,
+        header.needs,
+        part(header.length.as_ref())
+    )
+}

@@ -1,0 +1,361 @@
+//! Numbers and conditions as operations: those of rules over loaded slots, those of declarations over the header
+//! at the cursor.
+
+use pktc_bpf::{AluOp, Condition, Size, Width};
+use pktc_semantics::typed::{BinaryOp, CompareOp, Element, Expr, ExprKind, FieldIndex, Header, SetId, Value as Constant};
+
+use super::Specialiser;
+use super::parse::Parsing;
+use crate::flow::{Arg, Block, End, Op, Value};
+use crate::layout::{Container, low_bits, static_bit, swap_bytes};
+use crate::ranges;
+use crate::rule::{Num, Slot, SlotId};
+
+impl Specialiser<'_> {
+    // ---- rules ----
+
+    /// A number of a rule.
+    pub(super) fn number(&mut self, num: &Num) -> Arg {
+        match num {
+            Num::Const(value) => Arg::Const(*value),
+            Num::Slot(slot) => Arg::Value(self.slot(*slot)),
+            Num::Bits { slot, shift, width } => {
+                let (src, size) = (self.slot(*slot), self.slot_size(*slot));
+                Arg::Value(self.extract(src, size, *shift, *width))
+            }
+            Num::PacketLength => Arg::Value(self.fresh(|dst| Op::PacketLength { dst })),
+            Num::Ifindex => Arg::Value(self.fresh(|dst| Op::Ifindex { dst })),
+            Num::Queue => Arg::Value(self.fresh(|dst| Op::Queue { dst })),
+            Num::Binary { op, left, right } => {
+                let (left, right) = (self.number(left), self.number(right));
+                self.arithmetic(*op, left, right)
+            }
+        }
+    }
+
+    pub(super) fn slot_size(&self, slot: SlotId) -> Size {
+        match self.outlook.rules.slots[slot] {
+            Slot::Bytes { size, .. } | Slot::Payload { size, .. } => size,
+            Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. } => Size::U64,
+        }
+    }
+
+    fn fresh(&mut self, op: impl FnOnce(Value) -> Op) -> Value {
+        let dst = self.value("");
+        self.op(op(dst));
+        dst
+    }
+
+    /// `width` bits, `shift` above the lowest, of `size` bytes as they lie in the packet.
+    pub(super) fn extract(&mut self, src: Value, size: Size, shift: u32, width: u32) -> Value {
+        let mut value = src;
+        if size != Size::U8 {
+            value = self.fresh(|dst| Op::Swap { dst, src, size });
+        }
+        if shift > 0 {
+            let (left, right) = (value, Arg::Const(u64::from(shift)));
+            value = self.fresh(|dst| Op::Alu { op: AluOp::Rsh, dst, left, right });
+        }
+        if shift + width < size.bytes() * 8 {
+            let (left, right) = (value, Arg::Const(low_bits(width)));
+            value = self.fresh(|dst| Op::Alu { op: AluOp::And, dst, left, right });
+        }
+        value
+    }
+
+    /// `left op right` in 64 bits; shifts by 64 or more give 0.
+    fn arithmetic(&mut self, op: BinaryOp, left: Arg, right: Arg) -> Arg {
+        if let (Arg::Const(left), Arg::Const(right)) = (left, right) {
+            return Arg::Const(fold(op, left, right));
+        }
+        let left = self.in_value(left);
+        let alu = match op {
+            BinaryOp::Or => AluOp::Or,
+            BinaryOp::Xor => AluOp::Xor,
+            BinaryOp::And => AluOp::And,
+            BinaryOp::Add => AluOp::Add,
+            BinaryOp::Subtract => AluOp::Sub,
+            BinaryOp::Multiply => AluOp::Mul,
+            BinaryOp::ShiftLeft => return self.shift(AluOp::Lsh, left, right),
+            BinaryOp::ShiftRight => return self.shift(AluOp::Rsh, left, right),
+        };
+        Arg::Value(self.fresh(|dst| Op::Alu { op: alu, dst, left, right }))
+    }
+
+    fn shift(&mut self, op: AluOp, left: Value, right: Arg) -> Arg {
+        match right {
+            Arg::Const(by) if by >= 64 => Arg::Const(0),
+            Arg::Const(_) => Arg::Value(self.fresh(|dst| Op::Alu { op, dst, left, right })),
+            Arg::Value(by) => {
+                // The instruction takes the lowest six bits only.
+                let result = self.value("");
+                let (whole, shifted, join) = (self.new_block(), self.new_block(), self.new_block());
+                let (condition, width) = (Condition::Gt, Width::W64);
+                self.end(End::Branch { condition, width, left: by, right: Arg::Const(63), then: whole, otherwise: shifted });
+                self.current = whole;
+                self.op(Op::Copy { dst: result, src: Arg::Const(0) });
+                self.end(End::Goto(join));
+                self.current = shifted;
+                self.op(Op::Alu { op, dst: result, left, right });
+                self.end(End::Goto(join));
+                self.current = join;
+                Arg::Value(result)
+            }
+        }
+    }
+
+    pub(super) fn in_value(&mut self, arg: Arg) -> Value {
+        match arg {
+            Arg::Value(value) => value,
+            Arg::Const(_) => self.fresh(|dst| Op::Copy { dst, src: arg }),
+        }
+    }
+
+    /// Branches by `left op right`.
+    pub(super) fn compare(&mut self, op: CompareOp, left: Arg, right: Arg, width: Width, then: Block, otherwise: Block) {
+        let (op, left, right) = match (left, right) {
+            (Arg::Const(a), Arg::Const(b)) => {
+                let target = if holds(op, a, b) { then } else { otherwise };
+                return self.end(End::Goto(target));
+            }
+            (Arg::Const(_), Arg::Value(value)) => (mirrored(op), value, left),
+            (Arg::Value(value), right) => (op, value, right),
+        };
+        // Where it holds is walked first: a match ends soon.
+        let unless = match op {
+            CompareOp::Equal => Condition::Ne,
+            CompareOp::NotEqual => Condition::Eq,
+            CompareOp::Less => Condition::Ge,
+            CompareOp::LessEqual => Condition::Gt,
+            CompareOp::Greater => Condition::Le,
+            CompareOp::GreaterEqual => Condition::Lt,
+        };
+        self.end(End::Branch { condition: unless, width, left, right, then: otherwise, otherwise: then });
+    }
+
+    /// Branches by whether `value` lies in one of `merged` (sorted, apart): a tree of comparisons.
+    pub(super) fn in_ranges(&mut self, value: Value, merged: &[(u64, u64)], width: Width, then: Block, otherwise: Block) {
+        match merged {
+            [] => self.end(End::Goto(otherwise)),
+            &[(low, high)] if low == high => {
+                self.compare(CompareOp::Equal, Arg::Value(value), Arg::Const(low), width, then, otherwise);
+            }
+            &[(0, high)] => self.compare(CompareOp::LessEqual, Arg::Value(value), Arg::Const(high), width, then, otherwise),
+            &[(low, high)] => {
+                let above = self.new_block();
+                self.compare(CompareOp::Less, Arg::Value(value), Arg::Const(low), width, otherwise, above);
+                self.current = above;
+                self.compare(CompareOp::Greater, Arg::Value(value), Arg::Const(high), width, otherwise, then);
+            }
+            several => {
+                let (lower, upper) = several.split_at(several.len() / 2);
+                let (below, above) = (self.new_block(), self.new_block());
+                self.compare(CompareOp::Less, Arg::Value(value), Arg::Const(upper[0].0), width, below, above);
+                self.current = below;
+                self.in_ranges(value, lower, width, then, otherwise);
+                self.current = above;
+                self.in_ranges(value, upper, width, then, otherwise);
+            }
+        }
+    }
+
+    // ---- declarations ----
+
+    /// A number in terms of the header at the cursor.
+    pub(super) fn own_number(&mut self, parsing: &mut Parsing<'_>, expr: &Expr) -> Arg {
+        match &expr.kind {
+            ExprKind::Const(Constant::Uint(value)) => Arg::Const(*value),
+            ExprKind::Const(Constant::Bool(value)) => Arg::Const(u64::from(*value)),
+            ExprKind::Own(field) => match self.own_container(parsing, *field) {
+                Some((value, found)) => Arg::Value(self.extract(value, found.size, found.shift, found.width)),
+                None => Arg::Const(0),
+            },
+            ExprKind::Binary { op, left, right } => {
+                let left = self.own_number(parsing, left);
+                let right = self.own_number(parsing, right);
+                self.arithmetic(*op, left, right)
+            }
+            _ => {
+                self.not_yet("a header whose declaration asks for more than its own fields");
+                Arg::Const(0)
+            }
+        }
+    }
+
+    fn own_container(&mut self, parsing: &mut Parsing<'_>, field: FieldIndex) -> Option<(Value, Container)> {
+        let declared = &parsing.header.fields[field];
+        let plain = static_bit(declared).filter(|_| declared.when.is_none());
+        let found = plain.and_then(|bit| Container::new(bit, declared.bits, parsing.checked));
+        let Some(found) = found else {
+            self.not_yet("a header whose declaration reads a field that is not always there");
+            return None;
+        };
+        Some((self.load(parsing, found.offset, found.size), found))
+    }
+
+    /// Branches by a condition on the header at the cursor.
+    pub(super) fn own_condition(&mut self, parsing: &mut Parsing<'_>, expr: &Expr, then: Block, otherwise: Block) {
+        self.preload(parsing, expr);
+        self.own_branch(parsing, expr, then, otherwise);
+    }
+
+    /// Loads all that `expr` reads, so that the loads are made on every way through it.
+    fn preload(&mut self, parsing: &mut Parsing<'_>, expr: &Expr) {
+        match &expr.kind {
+            ExprKind::Own(field) => {
+                self.own_container(parsing, *field);
+            }
+            ExprKind::Not(inner) | ExprKind::In { value: inner, .. } => self.preload(parsing, inner),
+            ExprKind::And(parts) | ExprKind::Or(parts) => parts.iter().for_each(|part| self.preload(parsing, part)),
+            ExprKind::Compare { left, right, .. } | ExprKind::Binary { left, right, .. } => {
+                self.preload(parsing, left);
+                self.preload(parsing, right);
+            }
+            _ => {}
+        }
+    }
+
+    fn own_branch(&mut self, parsing: &mut Parsing<'_>, expr: &Expr, then: Block, otherwise: Block) {
+        match &expr.kind {
+            ExprKind::Const(Constant::Bool(value)) => self.end(End::Goto(if *value { then } else { otherwise })),
+            ExprKind::Not(inner) => self.own_branch(parsing, inner, otherwise, then),
+            ExprKind::And(parts) => {
+                for part in parts {
+                    let next = self.new_block();
+                    self.own_branch(parsing, part, next, otherwise);
+                    self.current = next;
+                }
+                self.end(End::Goto(then));
+            }
+            ExprKind::Or(parts) => {
+                for part in parts {
+                    let next = self.new_block();
+                    self.own_branch(parsing, part, then, next);
+                    self.current = next;
+                }
+                self.end(End::Goto(otherwise));
+            }
+            ExprKind::Own(field) => self.own_bits(parsing, *field, 0, otherwise, then),
+            ExprKind::Compare { op, left, right } => self.own_compare(parsing, *op, left, right, then, otherwise),
+            ExprKind::In { value, set, negated } => {
+                let (then, otherwise) = if *negated { (otherwise, then) } else { (then, otherwise) };
+                let value = self.own_number(parsing, value);
+                let value = self.in_value(value);
+                let merged = self.number_set(*set);
+                self.in_ranges(value, &merged, Width::W64, then, otherwise);
+            }
+            _ => {
+                self.not_yet("a header whose declaration asks for more than its own fields");
+                self.end(End::Goto(otherwise));
+            }
+        }
+    }
+
+    fn own_compare(
+        &mut self,
+        parsing: &mut Parsing<'_>,
+        op: CompareOp,
+        left: &Expr,
+        right: &Expr,
+        then: Block,
+        otherwise: Block,
+    ) {
+        let (yes, no) = if op == CompareOp::NotEqual { (otherwise, then) } else { (then, otherwise) };
+        if matches!(op, CompareOp::Equal | CompareOp::NotEqual)
+            && let ExprKind::Const(Constant::Uint(value)) = right.kind
+            && let ExprKind::Own(field) = left.kind
+        {
+            return self.own_bits(parsing, field, value, yes, no);
+        }
+        let left = self.own_number(parsing, left);
+        let right = self.own_number(parsing, right);
+        self.compare(op, left, right, Width::W64, then, otherwise);
+    }
+
+    /// Branches by `field == value`, without a change of byte order.
+    pub(super) fn own_bits(&mut self, parsing: &mut Parsing<'_>, field: FieldIndex, value: u64, then: Block, otherwise: Block) {
+        let Some((left, found)) = self.own_container(parsing, field) else {
+            return self.end(End::Goto(otherwise));
+        };
+        if value > low_bits(found.width) {
+            return self.end(End::Goto(otherwise));
+        }
+        let (mask, value) = (swap_bytes(found.mask(), found.size), swap_bytes(value << found.shift, found.size));
+        self.end(End::Masked { left, size: found.size, mask, value, then, otherwise });
+    }
+
+    fn number_set(&self, set: SetId) -> Vec<(u64, u64)> {
+        ranges::merge(self.outlook.graph.program.sets[set].elements.iter().filter_map(|element| match element {
+            Element::Uint { low, high } | Element::Mac { low, high } => Some((*low, *high)),
+            Element::Ipv4 { .. } | Element::Ipv6 { .. } | Element::Bytes { .. } | Element::Tuple(_) => None,
+        }))
+    }
+}
+
+fn fold(op: BinaryOp, left: u64, right: u64) -> u64 {
+    match op {
+        BinaryOp::Or => left | right,
+        BinaryOp::Xor => left ^ right,
+        BinaryOp::And => left & right,
+        BinaryOp::Add => left.wrapping_add(right),
+        BinaryOp::Subtract => left.wrapping_sub(right),
+        BinaryOp::Multiply => left.wrapping_mul(right),
+        BinaryOp::ShiftLeft => u32::try_from(right).ok().and_then(|by| left.checked_shl(by)).unwrap_or(0),
+        BinaryOp::ShiftRight => u32::try_from(right).ok().and_then(|by| left.checked_shr(by)).unwrap_or(0),
+    }
+}
+
+fn holds(op: CompareOp, left: u64, right: u64) -> bool {
+    match op {
+        CompareOp::Equal => left == right,
+        CompareOp::NotEqual => left != right,
+        CompareOp::Less => left < right,
+        CompareOp::LessEqual => left <= right,
+        CompareOp::Greater => left > right,
+        CompareOp::GreaterEqual => left >= right,
+    }
+}
+
+/// The comparison that holds for `(b, a)` where `op` holds for `(a, b)`.
+fn mirrored(op: CompareOp) -> CompareOp {
+    match op {
+        CompareOp::Equal | CompareOp::NotEqual => op,
+        CompareOp::Less => CompareOp::Greater,
+        CompareOp::LessEqual => CompareOp::GreaterEqual,
+        CompareOp::Greater => CompareOp::Less,
+        CompareOp::GreaterEqual => CompareOp::LessEqual,
+    }
+}
+
+/// The least value that `expr` can have where the header's `valid` clauses hold.
+pub(super) fn least(header: &Header, expr: Option<&Expr>) -> u64 {
+    let Some(expr) = expr else { return 0 };
+    match &expr.kind {
+        ExprKind::Const(Constant::Uint(value)) => *value,
+        ExprKind::Own(field) => header.valid.iter().map(|valid| bound(valid, *field)).max().unwrap_or(0),
+        ExprKind::Binary { op, left, right } => {
+            let (left, right) = (least(header, Some(left)), least(header, Some(right)));
+            match op {
+                BinaryOp::Add | BinaryOp::Multiply => fold(*op, left, right),
+                BinaryOp::Or | BinaryOp::Xor | BinaryOp::And | BinaryOp::Subtract | BinaryOp::ShiftLeft | BinaryOp::ShiftRight => 0,
+            }
+        }
+        _ => 0,
+    }
+}
+
+/// The least value of `field` that `valid` allows.
+fn bound(valid: &Expr, field: FieldIndex) -> u64 {
+    match &valid.kind {
+        ExprKind::And(parts) => parts.iter().map(|part| bound(part, field)).max().unwrap_or(0),
+        ExprKind::Compare { op, left, right } => match (&left.kind, &right.kind) {
+            (ExprKind::Own(own), ExprKind::Const(Constant::Uint(value))) if *own == field => match op {
+                CompareOp::Equal | CompareOp::GreaterEqual => *value,
+                CompareOp::Greater => value.saturating_add(1),
+                CompareOp::NotEqual | CompareOp::Less | CompareOp::LessEqual => 0,
+            },
+            _ => 0,
+        },
+        _ => 0,
+    }
+}

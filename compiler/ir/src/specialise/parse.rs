@@ -1,0 +1,430 @@
+//! One header: does it fit, is it valid, what of it is needed.
+//!
+//! Checks of the header's own fields read them at the cursor. `left`, where something encloses the header, is
+//! how many bytes from its start on are claimed for it: a header must fit both in the packet and in that.
+
+use std::collections::HashMap;
+
+use cranelift_entity::EntityRef;
+use pktc_bpf::{AluOp, Condition, Size, Width};
+use pktc_semantics::typed::{Expr, ExprKind, Header, HeaderId, Value as Value64};
+
+use super::state::{Counts, Pending, State};
+use super::{Here, Specialiser};
+use crate::flow::{Arg, Block, End, Op, Value};
+use crate::layout::{certain_bytes, conditional_groups};
+use crate::rule::{Item, ItemId, Part, Place, Slot, SlotId};
+
+/// Loads of the header at the cursor that are already made on this way.
+#[derive(Clone, Default)]
+pub(super) struct Loaded(HashMap<(u32, Size), Value>);
+
+/// A header that is being parsed.
+pub(super) struct Parsing<'h> {
+    pub(super) place: Place,
+    pub(super) header: &'h Header,
+    /// Whether `left` holds.
+    pub(super) enclosed: bool,
+    /// Bytes from its start that are known to exist.
+    pub(super) checked: u32,
+    pub(super) loaded: Loaded,
+    pub(super) length: Arg,
+    /// The header's loads that rules ahead read as well.
+    pub(super) wanted: Vec<(u32, Size, SlotId)>,
+}
+
+impl<'a> Specialiser<'a> {
+    pub(super) fn parse_header(&mut self, place: Place, enclosed: bool, counts: Counts, here: &Here) {
+        let mut parsing = self.parsing(place, enclosed, here);
+        let broken = self.malformed_block(place.header, here);
+        self.fits_and_valid(&mut parsing, broken);
+        let mut state = here.rest.clone();
+        self.now_present(&mut parsing, &mut state, counts, here);
+        let parts = self.needed_parts(place, here);
+        self.resolve_parts(&parts, parsing, state, here);
+    }
+
+    /// Starts on the header at `place`.
+    pub(super) fn parsing(&self, place: Place, enclosed: bool, here: &Here) -> Parsing<'a> {
+        let wanted = self.needed_slots(here, |slot| matches!(slot, Slot::Bytes { place: of, .. } if *of == place));
+        let wanted = wanted.into_iter().filter_map(|id| match self.outlook.rules.slots[id] {
+            Slot::Bytes { offset, size, .. } => Some((offset, size, id)),
+            Slot::Payload { .. } | Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. } => None,
+        });
+        Parsing {
+            place,
+            header: self.outlook.graph.header(place.header),
+            enclosed,
+            checked: 0,
+            loaded: Loaded::default(),
+            length: Arg::Const(0),
+            wanted: wanted.collect(),
+        }
+    }
+
+    /// Where the parse goes on when `header` is malformed.
+    pub(super) fn malformed_block(&mut self, header: HeaderId, here: &Here) -> Block {
+        let mut state = here.rest.clone();
+        state.malformed.push((pktc_semantics::typed::Scope::default(), header));
+        self.block_for(here.decision, state)
+    }
+
+    /// Goes on in a new block only if the header at the cursor fits and is valid; sets its length.
+    pub(super) fn fits_and_valid(&mut self, parsing: &mut Parsing<'_>, broken: Block) {
+        let certain = certain_bytes(parsing.header);
+        if certain > 0 {
+            self.must_fit(parsing, Arg::Const(u64::from(certain)), broken);
+            parsing.checked = certain;
+        }
+        for condition in &parsing.header.valid {
+            let ok = self.new_block();
+            self.own_condition(parsing, condition, ok, broken);
+            self.current = ok;
+        }
+        parsing.length = self.own_length(parsing, broken);
+        let known = Arg::Const(u64::from(certain));
+        if parsing.header.needs.is_none() && parsing.length != known {
+            self.must_fit(parsing, parsing.length, broken);
+            if let Arg::Const(length) = parsing.length {
+                parsing.checked = parsing.checked.max(length as u32);
+            }
+        }
+    }
+
+    /// `bytes` from the cursor on must exist and be claimed.
+    pub(super) fn must_fit(&mut self, parsing: &Parsing<'_>, bytes: Arg, short: Block) {
+        let ok = self.new_block();
+        self.end(End::Check { base: None, bytes, ok, short });
+        self.current = ok;
+        if parsing.enclosed {
+            let ok = self.new_block();
+            let (condition, width) = (Condition::Slt, Width::W64);
+            self.end(End::Branch { condition, width, left: self.left, right: bytes, then: short, otherwise: ok });
+            self.current = ok;
+        }
+    }
+
+    /// The header's length in bytes, as its fields say.
+    fn own_length(&mut self, parsing: &mut Parsing<'_>, broken: Block) -> Arg {
+        let header = parsing.header;
+        if let Some(length) = static_length(header) {
+            return Arg::Const(length);
+        }
+        let fixed = u64::from(header.fixed_bytes);
+        let Some(length) = &header.length else {
+            return self.length_of_fields(parsing);
+        };
+        let src = self.own_number(parsing, length);
+        let length = self.header_values(parsing.place).length;
+        self.op(Op::Copy { dst: length, src });
+        if super::number::least(header, header.length.as_ref()) < fixed {
+            let ok = self.new_block();
+            let (condition, width) = (Condition::Lt, Width::W64);
+            self.end(End::Branch { condition, width, left: length, right: Arg::Const(fixed), then: broken, otherwise: ok });
+            self.current = ok;
+        }
+        Arg::Value(length)
+    }
+
+    fn length_of_fields(&mut self, parsing: &mut Parsing<'_>) -> Arg {
+        let header = parsing.header;
+        let fixed = u64::from(header.fixed_bytes);
+        let groups = conditional_groups(header);
+        let length = self.header_values(parsing.place).length;
+        self.op(Op::Copy { dst: length, src: Arg::Const(fixed) });
+        for (first, bits) in groups {
+            let Some(when) = &header.fields[first].when else { continue };
+            let (there, join) = (self.new_block(), self.new_block());
+            self.own_condition(parsing, when, there, join);
+            self.current = there;
+            let right = Arg::Const(u64::from(bits / 8));
+            self.op(Op::Alu { op: AluOp::Add, dst: length, left: length, right });
+            self.end(End::Goto(join));
+            self.current = join;
+        }
+        Arg::Value(length)
+    }
+
+    /// Notes that the header is present: loads what is needed of it, and makes what follows it pending.
+    fn now_present(&mut self, parsing: &mut Parsing<'_>, state: &mut State, counts: Counts, here: &Here) {
+        let place = parsing.place;
+        if let Some(item) = self.item_of(place) {
+            state.present.insert(item.index());
+            self.load_slots(parsing, item, here);
+        }
+        self.load_lengths(parsing, here);
+        let follows: Vec<Pending> = (0..parsing.header.next.len())
+            .map(|next| {
+                let (enclosed, counts) = (parsing.enclosed, counts.clone());
+                Pending::Follow { place, next, enclosed, counts, taken: Vec::new() }
+            })
+            .filter(|follow| self.outlook.matters(follow, &here.needs))
+            .collect();
+        if follows.is_empty() {
+            return;
+        }
+        let values = self.header_values(place);
+        if follows.len() > 1 {
+            self.op(Op::Position { dst: values.position });
+            if parsing.enclosed {
+                self.op(Op::Copy { dst: values.left, src: Arg::Value(self.left) });
+            }
+        }
+        state.cursor = Some(place);
+        // What follows this header comes before what other branches left behind.
+        state.pending.splice(0..0, follows);
+    }
+
+    pub(super) fn item_of(&self, place: Place) -> Option<ItemId> {
+        let items = &self.outlook.rules.items;
+        items.iter().find(|(_, item)| matches!(item, Item::Header(at) if *at == place)).map(|(id, _)| id)
+    }
+
+    /// Loads the slots that hang on `item` and are read ahead.
+    pub(super) fn load_slots(&mut self, parsing: &mut Parsing<'_>, item: ItemId, here: &Here) {
+        for slot in self.needed_slots(here, |slot| {
+            matches!(slot, Slot::Bytes { item: of, .. } | Slot::Payload { item: of, .. } if *of == item)
+        }) {
+            match self.outlook.rules.slots[slot] {
+                Slot::Bytes { offset, size, .. } => {
+                    let dst = self.slot(slot);
+                    match parsing.loaded.0.get(&(offset, size)) {
+                        Some(&src) if src != dst => self.op(Op::Copy { dst, src: Arg::Value(src) }),
+                        Some(_) => {}
+                        None => self.op(Op::Read { dst, offset, size }),
+                    }
+                    parsing.loaded.0.insert((offset, size), dst);
+                }
+                Slot::Payload { offset, size, .. } => {
+                    let dst = self.slot(slot);
+                    match parsing.length {
+                        Arg::Const(length) => self.op(Op::Read { dst, offset: offset + length as u32, size }),
+                        Arg::Value(base) => self.op(Op::ReadAt { dst, base, offset, size }),
+                    }
+                }
+                Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. } => {}
+            }
+        }
+    }
+
+    pub(super) fn needed_slots(&self, here: &Here, wanted: impl Fn(&Slot) -> bool) -> Vec<SlotId> {
+        let slots = here.needs.slots.iter().map(SlotId::new);
+        slots.filter(|&slot| wanted(&self.outlook.rules.slots[slot])).collect()
+    }
+
+    fn needed_parts(&self, place: Place, here: &Here) -> Vec<(ItemId, Part)> {
+        let items = here.needs.items.iter().map(ItemId::new);
+        items
+            .filter_map(|id| match &self.outlook.rules.items[id] {
+                Item::Part(part) if part.place == place => Some((id, part.clone())),
+                Item::Part(_) | Item::Header(_) | Item::Member { .. } => None,
+            })
+            .collect()
+    }
+
+    /// Splits the way for each part that may or may not be there.
+    fn resolve_parts(&mut self, parts: &[(ItemId, Part)], mut parsing: Parsing<'_>, state: State, here: &Here) {
+        let Some(((item, part), others)) = parts.split_first() else {
+            let block = self.block_for(here.decision, state);
+            return self.end(End::Goto(block));
+        };
+        let absent = self.new_block();
+        let loaded = parsing.loaded.clone();
+        let checked = parsing.checked;
+        self.part_is_there(&mut parsing, part, absent);
+        self.load_slots(&mut parsing, *item, here);
+        let mut with = state.clone();
+        with.present.insert(item.index());
+        let absent_parsing = Parsing { loaded, checked, ..parsing_copy(&parsing) };
+        self.resolve_parts(others, parsing, with, here);
+        self.current = absent;
+        self.resolve_parts(others, absent_parsing, state, here);
+    }
+
+    /// Goes on in a new block only if `part` is there.
+    pub(super) fn part_is_there(&mut self, parsing: &mut Parsing<'_>, part: &Part, absent: Block) {
+        if let Some(when) = &part.when {
+            let there = self.new_block();
+            self.own_condition(parsing, when, there, absent);
+            self.current = there;
+        }
+        if part.in_payload {
+            self.payload_reaches(parsing, part.end, absent);
+        } else if part.end > parsing.checked {
+            self.must_fit(parsing, Arg::Const(u64::from(part.end)), absent);
+            parsing.checked = part.end;
+        }
+    }
+
+    fn payload_reaches(&mut self, parsing: &mut Parsing<'_>, end: u32, absent: Block) {
+        let ok = self.new_block();
+        let (base, bytes) = match parsing.length {
+            Arg::Const(length) => (None, Arg::Const(length + u64::from(end))),
+            Arg::Value(length) => (Some(length), Arg::Const(u64::from(end))),
+        };
+        self.end(End::Check { base, bytes, ok, short: absent });
+        self.current = ok;
+        let bytes = self.sum(parsing.length, u64::from(end));
+        if let Some(content) = self.content(parsing) {
+            let ok = self.new_block();
+            let (condition, width) = (Condition::Slt, Width::W64);
+            self.end(End::Branch { condition, width, left: content, right: bytes, then: absent, otherwise: ok });
+            self.current = ok;
+        }
+    }
+
+    fn sum(&mut self, left: Arg, right: u64) -> Arg {
+        match left {
+            Arg::Const(left) => Arg::Const(left + right),
+            Arg::Value(left) => {
+                let dst = self.value("");
+                self.op(Op::Alu { op: AluOp::Add, dst, left, right: Arg::Const(right) });
+                Arg::Value(dst)
+            }
+        }
+    }
+
+    /// How many bytes from the header's start on are claimed for header and content, by itself and by what
+    /// encloses it; `None` if nothing claims any.
+    pub(super) fn content(&mut self, parsing: &mut Parsing<'_>) -> Option<Value> {
+        let claims: Vec<(Expr, Option<Expr>)> =
+            parsing.header.claims.iter().map(|claim| (claim.value.clone(), claim.when.clone())).collect();
+        if claims.is_empty() {
+            return parsing.enclosed.then_some(self.left);
+        }
+        let content = self.value("content");
+        let done = self.new_block();
+        for (value, when) in claims {
+            let otherwise = self.new_block();
+            if let Some(when) = &when {
+                let holds = self.new_block();
+                let before = parsing.loaded.clone();
+                self.own_condition(parsing, when, holds, otherwise);
+                self.current = holds;
+                self.claim(parsing, content, &value, done);
+                parsing.loaded = before;
+                self.current = otherwise;
+            } else {
+                self.claim(parsing, content, &value, done);
+                self.current = otherwise;
+                break;
+            }
+        }
+        self.unclaimed(parsing, content, done);
+        self.current = done;
+        Some(content)
+    }
+
+    /// `content` = that claim, at most what is left.
+    fn claim(&mut self, parsing: &mut Parsing<'_>, content: Value, value: &Expr, done: Block) {
+        let src = self.own_number(parsing, value);
+        self.op(Op::Copy { dst: content, src });
+        if parsing.enclosed {
+            let cut = self.new_block();
+            let (condition, width) = (Condition::Sgt, Width::W64);
+            let (left, right) = (content, Arg::Value(self.left));
+            self.end(End::Branch { condition, width, left, right, then: cut, otherwise: done });
+            self.current = cut;
+            self.op(Op::Copy { dst: content, src: Arg::Value(self.left) });
+        }
+        self.end(End::Goto(done));
+    }
+
+    /// No claim holds: to the end of what encloses it.
+    fn unclaimed(&mut self, parsing: &Parsing<'_>, content: Value, done: Block) {
+        /// More than any packet holds.
+        const ENDLESS: u64 = 1 << 30;
+        let src = if parsing.enclosed { Arg::Value(self.left) } else { Arg::Const(ENDLESS) };
+        self.op(Op::Copy { dst: content, src });
+        self.end(End::Goto(done));
+    }
+
+    /// Computes the needed lengths of the header's payload.
+    pub(super) fn load_lengths(&mut self, parsing: &mut Parsing<'_>, here: &Here) {
+        let place = parsing.place;
+        for slot in self.needed_slots(here, |slot| *slot == Slot::PayloadLength(place) || *slot == Slot::Truncated(place)) {
+            let dst = self.slot(slot);
+            let remaining = self.value("remaining");
+            self.op(Op::Remaining { dst: remaining });
+            let content = self.content(parsing).map_or(Arg::Value(remaining), Arg::Value);
+            if matches!(self.outlook.rules.slots[slot], Slot::Truncated(_)) {
+                self.truncated(dst, content, remaining);
+            } else {
+                self.payload_length(dst, content, remaining, parsing.length);
+            }
+        }
+    }
+
+    fn truncated(&mut self, dst: Value, content: Arg, remaining: Value) {
+        let (cut, join) = (self.new_block(), self.new_block());
+        self.op(Op::Copy { dst, src: Arg::Const(0) });
+        let (condition, width) = (Condition::Slt, Width::W64);
+        self.end(End::Branch { condition, width, left: remaining, right: content, then: cut, otherwise: join });
+        self.current = cut;
+        self.op(Op::Copy { dst, src: Arg::Const(1) });
+        self.end(End::Goto(join));
+        self.current = join;
+    }
+
+    fn payload_length(&mut self, dst: Value, content: Arg, remaining: Value, length: Arg) {
+        self.op(Op::Copy { dst, src: content });
+        self.at_most(dst, remaining);
+        self.op(Op::Alu { op: AluOp::Sub, dst, left: dst, right: length });
+        let (negative, join) = (self.new_block(), self.new_block());
+        let (condition, width) = (Condition::Slt, Width::W64);
+        self.end(End::Branch { condition, width, left: dst, right: Arg::Const(0), then: negative, otherwise: join });
+        self.current = negative;
+        self.op(Op::Copy { dst, src: Arg::Const(0) });
+        self.end(End::Goto(join));
+        self.current = join;
+    }
+
+    fn at_most(&mut self, dst: Value, limit: Value) {
+        let (cut, join) = (self.new_block(), self.new_block());
+        let (condition, width) = (Condition::Sgt, Width::W64);
+        self.end(End::Branch { condition, width, left: dst, right: Arg::Value(limit), then: cut, otherwise: join });
+        self.current = cut;
+        self.op(Op::Copy { dst, src: Arg::Value(limit) });
+        self.end(End::Goto(join));
+        self.current = join;
+    }
+
+    /// A load of the header at the cursor, made once on each way.
+    pub(super) fn load(&mut self, parsing: &mut Parsing<'_>, offset: u32, size: Size) -> Value {
+        if let Some(&value) = parsing.loaded.0.get(&(offset, size)) {
+            return value;
+        }
+        let wanted = parsing.wanted.iter().find(|(at, of, _)| (*at, *of) == (offset, size));
+        let dst = match wanted {
+            Some(&(_, _, slot)) => self.slot(slot),
+            None => self.value(""),
+        };
+        self.op(Op::Read { dst, offset, size });
+        parsing.loaded.0.insert((offset, size), dst);
+        dst
+    }
+}
+
+fn parsing_copy<'h>(parsing: &Parsing<'h>) -> Parsing<'h> {
+    Parsing {
+        place: parsing.place,
+        header: parsing.header,
+        enclosed: parsing.enclosed,
+        checked: parsing.checked,
+        loaded: parsing.loaded.clone(),
+        length: parsing.length,
+        wanted: parsing.wanted.clone(),
+    }
+}
+
+/// A header's length where its declaration fixes it.
+pub(super) fn static_length(header: &Header) -> Option<u64> {
+    match &header.length {
+        Some(length) => match length.kind {
+            ExprKind::Const(Value64::Uint(length)) => Some(length),
+            _ => None,
+        },
+        None if conditional_groups(header).is_empty() || header.needs.is_some() => Some(u64::from(header.fixed_bytes)),
+        None => None,
+    }
+}

@@ -1,0 +1,375 @@
+//! One program: everything but packet access.
+
+use std::collections::HashMap;
+
+use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
+use pktc_bpf::{AluOp, Condition, Operand, Size, Swap, Width};
+use pktc_diagnostics::Span;
+use pktc_ir::flow::{Arg, Block, End, Flow, Op, Value};
+use pktc_semantics::rules::RuleId;
+use pktc_semantics::typed::Verdict;
+
+use crate::access::Access;
+use crate::counters::{self, CounterLayout};
+use crate::vcode::{Base, Terminator, VBlock, VBlockId, VFunction, VInsn, VReg};
+
+/// Offset of `ingress_ifindex` in `struct xdp_md`.
+const IFINDEX: i16 = 12;
+/// Offset of `rx_queue_index` in `struct xdp_md`.
+const QUEUE: i16 = 16;
+
+/// A program that is being lowered.
+pub(crate) struct Lowering<'a> {
+    flow: &'a Flow,
+    access: Access,
+    counters: &'a CounterLayout,
+    first_rule: Option<u32>,
+    blocks: PrimaryMap<VBlockId, VBlock>,
+    starts: SecondaryMap<Block, Option<VBlockId>>,
+    current: VBlockId,
+    span: Span,
+    vregs: u32,
+    pointers: HashMap<Value, VReg>,
+    tail: Option<Tail>,
+    pub(crate) context: VReg,
+    pub(crate) cursor: VReg,
+    pub(crate) limit: VReg,
+}
+
+/// The end that all rules share: counts and exits.
+#[derive(Clone, Copy)]
+struct Tail {
+    block: VBlockId,
+    index: VReg,
+    verdict: VReg,
+}
+
+/// Lowers `flow`; `first_rule` is the entry of its first counter.
+pub(crate) fn lower_function(flow: &Flow, counters: &CounterLayout, first_rule: Option<u32>, access: Access) -> VFunction {
+    let values = flow.values.len() as u32;
+    let mut lowering = Lowering {
+        flow,
+        access,
+        counters,
+        first_rule,
+        blocks: PrimaryMap::new(),
+        starts: SecondaryMap::new(),
+        current: VBlockId::new(0),
+        span: flow.span,
+        vregs: values + 3,
+        pointers: HashMap::new(),
+        tail: None,
+        context: VReg::from_u32(values),
+        cursor: VReg::from_u32(values + 1),
+        limit: VReg::from_u32(values + 2),
+    };
+    let entry = lowering.new_block();
+    lowering.switch_to(entry);
+    access.enter(&mut lowering);
+    let first = lowering.start_of(Block::new(0));
+    lowering.end(Terminator::Goto(first));
+    for block in flow.blocks.keys() {
+        lowering.block(block);
+    }
+    lowering.shared_tail();
+    VFunction {
+        name: flow.name.clone(),
+        span: flow.span,
+        frags: false,
+        context: lowering.context,
+        vregs: lowering.vregs,
+        frame: counters::FRAME,
+        blocks: crate::layout::order_blocks(lowering.blocks),
+    }
+}
+
+impl Lowering<'_> {
+    // ---- building blocks ----
+
+    pub(crate) fn new_block(&mut self) -> VBlockId {
+        let end = Terminator::Exit(Operand::Imm(0));
+        self.blocks.push(VBlock { insns: Vec::new(), end, end_span: self.span, cold: false })
+    }
+
+    pub(crate) fn switch_to(&mut self, block: VBlockId) {
+        self.current = block;
+    }
+
+    pub(crate) fn push(&mut self, insn: VInsn) {
+        self.blocks[self.current].insns.push((insn, self.span));
+    }
+
+    pub(crate) fn end(&mut self, end: Terminator) {
+        let block = &mut self.blocks[self.current];
+        (block.end, block.end_span) = (end, self.span);
+    }
+
+    pub(crate) fn fresh(&mut self) -> VReg {
+        self.vregs += 1;
+        VReg::from_u32(self.vregs - 1)
+    }
+
+    pub(crate) fn register(&self, value: Value) -> VReg {
+        VReg::from_u32(value.as_u32())
+    }
+
+    /// The pointer `base` bytes behind the cursor, as the last check of that base made it.
+    pub(crate) fn pointer_behind(&mut self, base: Value) -> VReg {
+        if let Some(&pointer) = self.pointers.get(&base) {
+            return pointer;
+        }
+        let pointer = self.fresh();
+        self.pointers.insert(base, pointer);
+        pointer
+    }
+
+    pub(crate) fn packet_length(&mut self, dst: VReg) {
+        self.access.packet_length(self, dst);
+    }
+
+    /// `arg` for a 64-bit operation.
+    pub(crate) fn operand(&mut self, arg: Arg) -> Operand<VReg> {
+        match arg {
+            Arg::Value(value) => Operand::Reg(self.register(value)),
+            Arg::Const(constant) => match i32::try_from(constant) {
+                Ok(small) => Operand::Imm(small),
+                Err(_) => Operand::Reg(self.constant(constant)),
+            },
+        }
+    }
+
+    /// `arg` for an operation on the lower 32 bits.
+    fn operand32(&mut self, arg: Arg) -> Operand<VReg> {
+        match arg {
+            Arg::Const(constant) if u32::try_from(constant).is_ok() => Operand::Imm(constant as u32 as i32),
+            other => self.operand(other),
+        }
+    }
+
+    fn constant(&mut self, imm: u64) -> VReg {
+        let dst = self.fresh();
+        self.push(VInsn::LoadImm64 { dst, imm });
+        dst
+    }
+
+    fn start_of(&mut self, block: Block) -> VBlockId {
+        if let Some(start) = self.starts[block] {
+            return start;
+        }
+        let start = self.new_block();
+        self.starts[block] = Some(start);
+        start
+    }
+
+    // ---- blocks ----
+
+    fn block(&mut self, block: Block) {
+        let start = self.start_of(block);
+        self.switch_to(start);
+        let data = &self.flow.blocks[block];
+        for (op, span) in &data.ops {
+            self.span = *span;
+            self.op(op);
+        }
+        self.span = data.end_span;
+        self.flow_end(&data.end);
+    }
+
+    fn op(&mut self, op: &Op) {
+        match *op {
+            Op::Copy { dst, src } => self.copy(dst, src),
+            Op::OpaqueZero { dst } => self.opaque_zero(dst),
+            Op::Alu { op, dst, left, right } => self.alu(op, dst, left, right),
+            Op::Swap { dst, src, size } => self.swap(dst, src, size),
+            Op::Read { dst, offset, size } => {
+                let (dst, base) = (self.register(dst), Base::Reg(self.cursor));
+                self.push(VInsn::Load { size, dst, base, offset: offset as i16 });
+            }
+            Op::ReadAt { dst, base, offset, size } => {
+                let (dst, base) = (self.register(dst), Base::Reg(self.pointer_behind(base)));
+                self.push(VInsn::Load { size, dst, base, offset: offset as i16 });
+            }
+            Op::Advance { by } => {
+                let (cursor, right) = (self.cursor, self.operand(by));
+                self.push(VInsn::Alu { op: AluOp::Add, width: Width::W64, dst: cursor, left: cursor, right });
+            }
+            Op::Position { dst } => self.access.position(self, self.register(dst)),
+            Op::Remaining { dst } => self.access.remaining(self, self.register(dst)),
+            Op::PacketLength { dst } => self.access.packet_length(self, self.register(dst)),
+            Op::Ifindex { dst } => self.context_field(dst, IFINDEX),
+            Op::Queue { dst } => self.context_field(dst, QUEUE),
+            Op::Hit { rule } => {
+                if let Some(index) = self.rule_index(rule) {
+                    counters::count(self, Operand::Imm(index));
+                }
+            }
+            Op::Count { counter } => {
+                let index = self.counters.first_named() + counter.as_u32();
+                counters::count(self, Operand::Imm(index as i32));
+            }
+        }
+    }
+
+    fn rule_index(&self, rule: RuleId) -> Option<i32> {
+        self.first_rule.map(|first| (first + rule.0) as i32)
+    }
+
+    fn context_field(&mut self, dst: Value, offset: i16) {
+        let (dst, base) = (self.register(dst), Base::Reg(self.context));
+        self.push(VInsn::Load { size: Size::U32, dst, base, offset });
+    }
+
+    fn copy(&mut self, dst: Value, src: Arg) {
+        let dst = self.register(dst);
+        match src {
+            Arg::Const(imm) if i32::try_from(imm).is_err() => self.push(VInsn::LoadImm64 { dst, imm }),
+            src => {
+                let src = self.operand(src);
+                self.push(VInsn::Mov { dst, src });
+            }
+        }
+    }
+
+    /// A pointer less itself is a number that no verifier knows.
+    fn opaque_zero(&mut self, dst: Value) {
+        let (dst, zero, cursor) = (self.register(dst), self.fresh(), self.cursor);
+        let right = Operand::Reg(cursor);
+        self.push(VInsn::Alu { op: AluOp::Sub, width: Width::W64, dst: zero, left: cursor, right });
+        self.push(VInsn::Alu { op: AluOp::And, width: Width::W32, dst, left: zero, right: Operand::Imm(0xff) });
+    }
+
+    fn alu(&mut self, op: AluOp, dst: Value, left: Value, right: Arg) {
+        let (dst, left) = (self.register(dst), self.register(left));
+        let (op, right) = match (op, right) {
+            (AluOp::Mul, Arg::Const(factor)) if factor.is_power_of_two() => {
+                (AluOp::Lsh, Arg::Const(u64::from(factor.trailing_zeros())))
+            }
+            other => other,
+        };
+        // A mask of at most 32 bits clears the upper half, as 32-bit operations do.
+        let narrow = op == AluOp::And && matches!(right, Arg::Const(mask) if u32::try_from(mask).is_ok());
+        let (width, right) = if narrow {
+            (Width::W32, self.operand32(right))
+        } else {
+            (Width::W64, self.operand(right))
+        };
+        self.push(VInsn::Alu { op, width, dst, left, right });
+    }
+
+    fn swap(&mut self, dst: Value, src: Value, size: Size) {
+        let (dst, src) = (self.register(dst), self.register(src));
+        let swap = match size {
+            Size::U8 => return self.push(VInsn::Mov { dst, src: Operand::Reg(src) }),
+            Size::U16 => Swap::Be16,
+            Size::U32 => Swap::Be32,
+            Size::U64 => Swap::Be64,
+        };
+        self.push(VInsn::Swap { swap, dst, src });
+    }
+
+    // ---- ends ----
+
+    fn flow_end(&mut self, end: &End) {
+        match *end {
+            End::Goto(target) => {
+                let target = self.start_of(target);
+                self.end(Terminator::Goto(target));
+            }
+            End::Branch { condition, width, left, right, then, otherwise } => {
+                let (taken, fallthrough) = (self.start_of(then), self.start_of(otherwise));
+                let left = self.register(left);
+                let right = if width == Width::W32 { self.operand32(right) } else { self.operand(right) };
+                let left = if self.flow.hide_tests { self.hidden(left, width) } else { left };
+                self.end(Terminator::Branch { condition, width, left, right, taken, fallthrough });
+            }
+            End::Masked { left, size, mask, value, then, otherwise } => {
+                let (then, otherwise) = (self.start_of(then), self.start_of(otherwise));
+                self.masked(left, size, mask, value, then, otherwise);
+            }
+            End::Check { base, bytes, ok, short } => {
+                let (ok, short) = (self.start_of(ok), self.start_of(short));
+                self.access.check(self, base, bytes, ok, short);
+            }
+            End::Seek { position, bytes, ok, short } => {
+                let (ok, short) = (self.start_of(ok), self.start_of(short));
+                self.access.seek(self, position, bytes, ok, short);
+            }
+            End::Canon { ok, short } => {
+                let (ok, short) = (self.start_of(ok), self.start_of(short));
+                self.access.canon(self, ok, short);
+            }
+            End::Finish { rule, verdict } => self.finish(rule, verdict),
+        }
+    }
+
+    /// A copy of `register` that the verifier does not connect with it: what a test finds out stays with the copy.
+    fn hidden(&mut self, register: VReg, width: Width) -> VReg {
+        let dst = self.fresh();
+        self.push(VInsn::Alu { op: AluOp::Or, width, dst, left: register, right: Operand::Imm(0) });
+        dst
+    }
+
+    /// Branches by `left & mask == value`.
+    fn masked(&mut self, left: Value, size: Size, mask: u64, value: u64, then: VBlockId, otherwise: VBlockId) {
+        let width = if size == Size::U64 { Width::W64 } else { Width::W32 };
+        let whole = mask == pktc_ir::layout::low_bits(size.bytes() * 8);
+        let left = self.register(left);
+        let (condition, left, right) = if whole && !self.flow.hide_tests {
+            (Condition::Ne, left, Arg::Const(value))
+        } else if whole {
+            (Condition::Ne, self.combine(AluOp::Xor, left, value, width), Arg::Const(0))
+        } else if value == 0 && !self.flow.hide_tests {
+            (Condition::Set, left, Arg::Const(mask))
+        } else {
+            (Condition::Ne, self.combine(AluOp::And, left, mask, width), Arg::Const(value))
+        };
+        let right = if width == Width::W32 { self.operand32(right) } else { self.operand(right) };
+        self.end(Terminator::Branch { condition, width, left, right, taken: otherwise, fallthrough: then });
+    }
+
+    fn combine(&mut self, op: AluOp, left: VReg, with: u64, width: Width) -> VReg {
+        let right = if width == Width::W32 { self.operand32(Arg::Const(with)) } else { self.operand(Arg::Const(with)) };
+        let dst = self.fresh();
+        self.push(VInsn::Alu { op, width, dst, left, right });
+        dst
+    }
+
+    fn finish(&mut self, rule: Option<RuleId>, verdict: Verdict) {
+        let code = Operand::Imm(verdict_code(verdict));
+        let Some(index) = rule.and_then(|rule| self.rule_index(rule)) else {
+            return self.end(Terminator::Exit(code));
+        };
+        let tail = self.tail();
+        self.push(VInsn::Mov { dst: tail.index, src: Operand::Imm(index) });
+        self.push(VInsn::Mov { dst: tail.verdict, src: code });
+        self.end(Terminator::Goto(tail.block));
+    }
+
+    fn tail(&mut self) -> Tail {
+        if let Some(tail) = self.tail {
+            return tail;
+        }
+        let tail = Tail { block: self.new_block(), index: self.fresh(), verdict: self.fresh() };
+        self.tail = Some(tail);
+        tail
+    }
+
+    fn shared_tail(&mut self) {
+        let Some(tail) = self.tail else { return };
+        self.span = self.flow.span;
+        self.switch_to(tail.block);
+        counters::count(self, Operand::Reg(tail.index));
+        self.end(Terminator::Exit(Operand::Reg(tail.verdict)));
+    }
+}
+
+/// The verdict's number, `enum xdp_action`.
+fn verdict_code(verdict: Verdict) -> i32 {
+    match verdict {
+        Verdict::Abort => 0,
+        Verdict::Drop => 1,
+        Verdict::Pass => 2,
+        Verdict::Tx => 3,
+        Verdict::Redirect => 4,
+    }
+}
