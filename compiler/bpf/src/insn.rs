@@ -232,3 +232,49 @@ pub enum Insn<R, T> {
     /// What other compilers emit and pktc never does: it is decoded, shown and run.
     Foreign(Foreign<R, T>),
 }
+
+impl<R: Copy, T: Copy> Insn<R, T> {
+    /// The same instruction with another kind of target.
+    ///
+    /// # Errors
+    /// The one that `target` gives for the instruction's target, if it has one.
+    pub fn try_retarget<U, E>(&self, target: impl FnOnce(T) -> Result<U, E>) -> Result<Insn<R, U>, E> {
+        Ok(match *self {
+            Insn::Alu { op, width, dst, src } => Insn::Alu { op, width, dst, src },
+            Insn::Neg { width, dst } => Insn::Neg { width, dst },
+            Insn::Swap { swap, dst } => Insn::Swap { swap, dst },
+            Insn::LoadImm64 { dst, imm } => Insn::LoadImm64 { dst, imm },
+            Insn::LoadMap { dst, map } => Insn::LoadMap { dst, map },
+            Insn::LoadMapValue { dst, map, offset } => Insn::LoadMapValue { dst, map, offset },
+            Insn::Load { size, dst, base, offset } => Insn::Load { size, dst, base, offset },
+            Insn::Store { size, base, offset, src } => Insn::Store { size, base, offset, src },
+            Insn::AtomicAdd { size, base, offset, src } => Insn::AtomicAdd { size, base, offset, src },
+            Insn::Goto { target: to } => Insn::Goto { target: target(to)? },
+            Insn::Branch { condition, width, left, right, target: to } => {
+                Insn::Branch { condition, width, left, right, target: target(to)? }
+            }
+            Insn::Call { helper } => Insn::Call { helper },
+            Insn::CallLocal { target: to } => Insn::CallLocal { target: target(to)? },
+            Insn::Exit => Insn::Exit,
+            Insn::Foreign(foreign) => Insn::Foreign(foreign.try_retarget(target)?),
+        })
+    }
+}
+
+impl<R: Copy, T: Copy> Foreign<R, T> {
+    fn try_retarget<U, E>(self, target: impl FnOnce(T) -> Result<U, E>) -> Result<Foreign<R, U>, E> {
+        Ok(match self {
+            Foreign::SignedAlu { op, width, dst, src } => Foreign::SignedAlu { op, width, dst, src },
+            Foreign::MovSigned { from, width, dst, src } => Foreign::MovSigned { from, width, dst, src },
+            Foreign::LoadSigned { size, dst, base, offset } => {
+                Foreign::LoadSigned { size, dst, base, offset }
+            }
+            Foreign::ByteSwap { size, dst } => Foreign::ByteSwap { size, dst },
+            Foreign::Atomic { op, size, base, offset, src } => {
+                Foreign::Atomic { op, size, base, offset, src }
+            }
+            Foreign::GotoLong { target: to } => Foreign::GotoLong { target: target(to)? },
+            Foreign::CallNumber { number } => Foreign::CallNumber { number },
+        })
+    }
+}

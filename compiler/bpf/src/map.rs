@@ -19,6 +19,18 @@ pub enum MapKind {
     LpmTrie = 11,
 }
 
+impl MapKind {
+    /// All of them.
+    pub const ALL: [MapKind; 5] =
+        [MapKind::Hash, MapKind::Array, MapKind::PerCpuArray, MapKind::LruHash, MapKind::LpmTrie];
+
+    /// The kind with that number, if it is one of [`MapKind::ALL`].
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<MapKind> {
+        MapKind::ALL.into_iter().find(|kind| *kind as u32 == number)
+    }
+}
+
 /// How BTF describes a map's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValueLayout {

@@ -3,7 +3,9 @@
 pub mod capture;
 pub mod compose;
 pub mod engine;
+pub mod hits;
 pub mod kernel;
 pub mod reference;
 pub mod runner;
 pub mod snapshot;
+pub mod vm;
