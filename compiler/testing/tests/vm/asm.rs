@@ -88,7 +88,7 @@ pub(crate) fn rodata(content: &[u8]) -> MapDef {
 }
 
 pub(crate) fn vm(insns: &[Machine], maps: &[MapDef]) -> Vm {
-    Vm::from_insns(insns, maps).unwrap()
+    Vm::from_insns(insns, maps).expect("the program and its maps are sound")
 }
 
 /// What the program returns for a packet of 64 bytes, each its own index.
