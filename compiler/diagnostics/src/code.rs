@@ -30,6 +30,7 @@ macro_rules! codes {
 codes! {
     SYNTAX = "E0100", "the text does not follow the grammar";
     BAD_TOKEN = "E0101", "these characters form no token";
+    OBJECT = "E0799", "the object cannot be written";
     NOT_YET = "E0600", "the language has it, this version of pktc does not yet";
     PACKET = "E0710", "this packet cannot be composed";
     EXPECTATION = "E0711", "a test expected another outcome";

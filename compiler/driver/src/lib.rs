@@ -1,3 +1,15 @@
 //! The pipeline: options in, artefacts out; no I/O.
+//!
+//! [`check`] reads and checks sources; [`build`] turns checked programs into an object; [`emit`] shows a stage
+//! in between as text.
 
+mod emit;
+mod metadata;
 pub mod options;
+mod pipeline;
+
+pub use emit::{Emit, emit};
+pub use options::Options;
+pub use pipeline::{Built, Checked, Subject, build, check, programs};
+pub use pktc_object::metadata::{CounterRange, Metadata};
+pub use pktc_semantics::files::Files;

@@ -1,12 +1,6 @@
 //! What a compilation may be told.
 
-/// How packet bytes are reached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Access {
-    /// Through `data` and `data_end`; sees the linear part only.
-    #[default]
-    Direct,
-}
+pub use pktc_lower::Access;
 
 /// The oldest kernel that must take the object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,6 +18,25 @@ pub enum Kernel {
     V6_6,
     /// The newest.
     Latest,
+}
+
+impl Kernel {
+    /// All of them, the oldest first.
+    pub const ALL: [Kernel; 6] =
+        [Kernel::V5_10, Kernel::V5_15, Kernel::V5_18, Kernel::V6_1, Kernel::V6_6, Kernel::Latest];
+
+    /// Its name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Kernel::V5_10 => "5.10",
+            Kernel::V5_15 => "5.15",
+            Kernel::V5_18 => "5.18",
+            Kernel::V6_1 => "6.1",
+            Kernel::V6_6 => "6.6",
+            Kernel::Latest => "latest",
+        }
+    }
 }
 
 /// How much is optimised.

@@ -9,3 +9,4 @@ pub mod print;
 pub mod ranges;
 pub mod rule;
 pub mod specialise;
+pub mod verify;
