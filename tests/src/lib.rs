@@ -1,1 +1,3 @@
 //! Test harness of the whole compiler.
+
+pub mod guest;

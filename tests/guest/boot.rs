@@ -1,0 +1,94 @@
+//! Every pinned kernel boots, takes what it should and refuses what it should not.
+
+use std::path::Path;
+use std::time::Instant;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use pktc_bpf::{AluOp, Insn, MapDef, MapIndex, MapKind, Operand, Reg, Size, ValueLayout, Width};
+use pktc_codegen::module::{MachineInsn, Module, Program};
+use pktc_diagnostics::{SourceMap, Span};
+use pktc_object::{Metadata, SCHEMA, SourceInfo};
+use pktc_tests::guest::{self, Answer, Guest, Report, Subject};
+
+const XDP_DROP: u32 = 1;
+const XDP_TX: u32 = 3;
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let trials = guest::series().into_iter().map(trial).collect();
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+fn trial(series: &'static str) -> Trial {
+    let name = format!("guest::{series}::loads_and_runs");
+    match Guest::new(series) {
+        Ok(guest) => {
+            let note = guest.note.clone().unwrap_or_default();
+            Trial::test(name, move || boots(&guest)).with_kind(note)
+        }
+        Err(reason) => Trial::test(name, || Ok(())).with_kind(reason.to_string()).with_ignored_flag(true),
+    }
+}
+
+fn boots(guest: &Guest) -> Result<(), Failed> {
+    let drop_all = vec![set(0, XDP_DROP as i32), Insn::Exit];
+    let table = vec![
+        Insn::LoadMapValue { dst: Reg(1), map: MapIndex(0), offset: 1 },
+        Insn::Load { size: Size::U8, dst: Reg::R0, base: Reg(1), offset: 1 },
+        Insn::Exit,
+    ];
+    let subjects = [
+        subject("drop all", drop_all, Vec::new())?,
+        subject("from a table", table, vec![content(vec![0, 0, XDP_TX as u8])])?,
+        subject("no verdict", vec![set(1, 0), Insn::Exit], Vec::new())?,
+    ];
+    let started = Instant::now();
+    let reports = guest.load(Path::new(env!("CARGO_BIN_EXE_pktc-guest")), &subjects)?;
+    let seconds = started.elapsed().as_secs();
+    assert!(seconds < 120, "{seconds} seconds");
+    let loaded = |subject: &str, verdict| Report {
+        subject: subject.into(),
+        program: "edge".into(),
+        answer: Answer::Verdicts(vec![Some(verdict), None]),
+    };
+    assert_eq!(reports[..2], [loaded("drop all", XDP_DROP), loaded("from a table", XDP_TX)]);
+    match &reports[2].answer {
+        Answer::Rejected(reason) => assert!(reason.contains("R0 !read_ok"), "{reason}"),
+        Answer::Verdicts(verdicts) => panic!("a program without a verdict was loaded: {verdicts:?}"),
+    }
+    Ok(())
+}
+
+/// A program with a packet of 60 bytes, and one that is too short for the kernel.
+fn subject(name: &str, insns: Vec<MachineInsn>, maps: Vec<MapDef>) -> Result<Subject, Failed> {
+    let mut sources = SourceMap::default();
+    let file = sources.add("edge.pkt", "xdp edge { default drop; }\n");
+    let lines = vec![(0, Span { file, start: 11, end: 18 })];
+    let program = Program { name: "edge".into(), frags: false, insns, lines, stack: 0 };
+    let metadata = Metadata {
+        counters: Vec::new(),
+        programs: Vec::new(),
+        schema: SCHEMA,
+        sets: Vec::new(),
+        source: SourceInfo { path: "edge.pkt".into(), sha256: String::new() },
+    };
+    let object = pktc_object::write(&Module { programs: vec![program], maps }, &metadata, &sources)?;
+    Ok(Subject { name: name.into(), object, packets: vec![vec![0; 60], vec![0; 13]] })
+}
+
+fn set(register: u8, value: i32) -> MachineInsn {
+    Insn::Alu { op: AluOp::Mov, width: Width::W32, dst: Reg(register), src: Operand::Imm(value) }
+}
+
+fn content(bytes: Vec<u8>) -> MapDef {
+    MapDef {
+        name: "verdicts".into(),
+        kind: MapKind::Array,
+        key_size: 4,
+        value_size: bytes.len() as u32,
+        max_entries: 1,
+        flags: 0x80, // BPF_F_RDONLY_PROG
+        layout: ValueLayout::Bytes,
+        content: Some(bytes),
+    }
+}
