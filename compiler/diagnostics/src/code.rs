@@ -30,10 +30,22 @@ macro_rules! codes {
 codes! {
     SYNTAX = "E0100", "the text does not follow the grammar";
     BAD_TOKEN = "E0101", "these characters form no token";
-    OBJECT = "E0799", "the object cannot be written";
+    BAD_NUMBER = "E0102", "a number or a time that cannot be read";
+    BAD_ADDRESS = "E0103", "an address or a prefix that cannot be read";
+    HOST_BITS = "E0104", "a prefix with bits set behind its length";
+    BAD_STRING = "E0105", "a string that cannot be read";
+    MIXED_AND_OR = "E0106", "`and` and `or` side by side, without parentheses";
+    UNCLEAR_NOT = "E0107", "`not` before something that can be read in two ways";
+    FOREIGN_OPERATOR = "E0108", "an operator of another language";
+    KEYWORD_AS_NAME = "E0109", "a word of the language where a name is declared";
+    UNCLOSED = "E0110", "a bracket without its partner";
+    TOO_DEEP = "E0111", "nested too deeply";
+    TOO_LARGE = "E0112", "a file that is too large";
+    MISSING_ELSE = "E0113", "a limit that does not say what it does when it is exceeded";
     NOT_YET = "E0600", "the language has it, this version of pktc does not yet";
     PACKET = "E0710", "this packet cannot be composed";
     EXPECTATION = "E0711", "a test expected another outcome";
     REPLAY = "E0712", "a capture's verdicts are not those of its snapshot";
     ENGINE = "E0713", "an engine could not run a packet";
+    OBJECT = "E0799", "the object cannot be written";
 }
