@@ -17,7 +17,7 @@ mod data;
 mod dump;
 mod elf;
 mod lines;
-mod metadata;
+pub mod metadata;
 mod types;
 
 use std::collections::HashSet;
