@@ -17,7 +17,7 @@ mod data;
 mod dump;
 mod elf;
 mod lines;
-pub mod metadata;
+mod metadata;
 mod types;
 
 use std::collections::HashSet;
