@@ -25,7 +25,8 @@ const LOG_STATISTICS: u32 = 4;
 /// Every step.
 const LOG_STEPS: u32 = 1;
 const SMALL_LOG: usize = 1 << 16;
-const LARGEST_LOG: usize = 1 << 24;
+/// The most that kernels before 5.13 take (`UINT_MAX >> 8`).
+const LARGEST_LOG: usize = (1 << 24) - 1;
 
 /// How packets reach a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -128,17 +129,19 @@ fn clears_frags(options: &LoadOptions, program: &str, notes: &mut Vec<String>) -
 /// of fields and source lines.
 fn load_btf(image: &Image, notes: &mut Vec<String>) -> Option<OwnedFd> {
     let btf = image.btf.as_ref()?;
-    let mut log = vec![0; SMALL_LOG];
-    match sys::btf_load(btf.bytes(), &mut log) {
+    match sys::btf_load(btf.bytes(), &mut []) {
         Ok(fd) => Some(fd),
         // Whatever comes next fails with the same lack of privileges, and says more.
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => None,
         Err(error) => {
-            let log = log_text(&log);
-            let reason = log.lines().last().unwrap_or("no reason given");
+            // The log lists all types first: where it is too short the kernel gives up, even on good BTF.
+            let mut log = vec![0; LARGEST_LOG];
+            let reason =
+                sys::btf_load(btf.bytes(), &mut log).map_or_else(|_| log_text(&log), |_| String::new());
+            let reason = reason.lines().last().unwrap_or("no reason given");
             notes.push(format!(
-                "the kernel refuses the object's BTF ({error}: {reason}); source lines and the \
-                names of rules will be missing"
+                "the kernel refuses the object's BTF ({error}: {reason}); source lines and the names of rules will \
+                 be missing"
             ));
             None
         }
@@ -290,7 +293,7 @@ fn steps(spec: &ProgramSpec<'_>) -> Option<String> {
         // Up to 6.3 the kernel stops with ENOSPC when the log is full.
         let full = matches!(&result, Err(error) if error.raw_os_error() == Some(libc::ENOSPC));
         if full && size < LARGEST_LOG {
-            size *= 4;
+            size = (4 * size).min(LARGEST_LOG);
             continue;
         }
         let text = log_text(&log);

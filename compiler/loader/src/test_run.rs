@@ -13,6 +13,10 @@ pub const SHORTEST: usize = 14;
 /// Bytes that a program may make a packet longer by (`bpf_xdp_adjust_head`, `bpf_xdp_adjust_tail`).
 const GROWTH: usize = 4096;
 
+/// What the kernel answers to a packet, device, queue or linear length that it does not take; kernels before 5.18
+/// say `EMSGSIZE` of a packet that is longer than one buffer.
+const REFUSALS: [i32; 4] = [libc::EINVAL, libc::ENOMEM, libc::ENODEV, libc::EMSGSIZE];
+
 /// What surrounds the packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TestRun {
@@ -89,7 +93,7 @@ pub fn test_run(
         Ok(output) => {
             Ok(TestRunResult { verdict: output.verdict, packet: output.packet, duration: output.duration })
         }
-        Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOMEM | libc::ENODEV)) => {
+        Err(error) if matches!(error.raw_os_error(), Some(errno) if REFUSALS.contains(&errno)) => {
             Err(TestRunError::Refused(error))
         }
         Err(error) => Err(TestRunError::System(error)),

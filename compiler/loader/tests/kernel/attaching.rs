@@ -38,12 +38,12 @@ fn with_pair(body: impl FnOnce() -> Outcome + Send) -> Outcome {
     in_private_network(work).map_err(|error| format!("no network namespace: {error}"))?
 }
 
-fn edge(frags: bool) -> Loaded {
-    load(&objects::constant("edge", 1, frags), &LoadOptions::default()).unwrap()
+fn edge() -> Loaded {
+    load(&objects::constant("edge", 1, false), &LoadOptions::default()).unwrap()
 }
 
 fn attached_and_detached_in_both_modes() -> Outcome {
-    let loaded = edge(false);
+    let loaded = edge();
     with_pair(|| {
         for mode in [Mode::Native, Mode::Skb] {
             assert_eq!(attached("pair0").unwrap(), []);
@@ -66,7 +66,7 @@ fn attached_and_detached_in_both_modes() -> Outcome {
 }
 
 fn a_busy_interface_stays_as_it_was() -> Outcome {
-    let (first, second) = (edge(false), edge(false));
+    let (first, second) = (edge(), edge());
     with_pair(|| {
         attach("pair0", &first.programs[0], Mode::Native).unwrap();
         let before = attached("pair0").unwrap();
@@ -97,7 +97,7 @@ fn a_foreign_program_is_not_detached() -> Outcome {
 }
 
 fn native_mode_never_falls_back() -> Outcome {
-    let loaded = edge(false);
+    let loaded = edge();
     with_pair(|| {
         let error = attach("lo", &loaded.programs[0], Mode::Native).unwrap_err();
         assert!(matches!(error, AttachError::NoNativeSupport { .. }), "{error}");
@@ -110,7 +110,8 @@ fn native_mode_never_falls_back() -> Outcome {
         let error = attach("pair0", &loaded.programs[0], Mode::Native).unwrap_err();
         assert!(error.to_string().contains("driver `veth`"), "{error}");
         assert!(error.to_string().contains("Peer MTU is too large"), "{error}");
-        attach("pair0", &edge(true).programs[0], Mode::Native).unwrap();
+        let frags = objects::load_frags(&objects::constant("edge", 1, true))?;
+        attach("pair0", &frags.programs[0], Mode::Native).unwrap();
         Ok(())
     })
 }

@@ -5,6 +5,7 @@ use std::process::Command;
 use pktc_bpf::{AluOp, Insn, Operand, Reg, Width};
 use pktc_codegen::module::{Module, Program};
 use pktc_diagnostics::{SourceMap, Span};
+use pktc_loader::{LoadError, LoadOptions, Loaded, load};
 use pktc_object::{Metadata, ProgramInfo, SCHEMA, SourceInfo};
 
 /// Compiles `programs/NAME.c`; `Err`: why that cannot be done here.
@@ -40,4 +41,12 @@ pub(crate) fn constant(name: &str, verdict: i32, frags: bool) -> Vec<u8> {
     };
     let module = Module { programs: vec![program], maps: Vec::new() };
     pktc_object::write(&module, &metadata, &sources).unwrap()
+}
+
+/// Loads an object with a program for several buffers; `Err`: the kernel has none.
+pub(crate) fn load_frags(object: &[u8]) -> Result<Loaded, String> {
+    match load(object, &LoadOptions::default()) {
+        Err(error @ LoadError::TooOld { .. }) => Err(error.to_string()),
+        result => Ok(result.unwrap()),
+    }
 }

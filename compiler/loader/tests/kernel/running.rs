@@ -82,7 +82,7 @@ fn elements_are_written_and_listed() -> Outcome {
 }
 
 fn a_short_linear_part_leaves_fragments() -> Outcome {
-    let loaded = first_byte()?;
+    let loaded = objects::load_frags(&objects::compile("fragments")?)?;
     let verdict = |linear| {
         let run = TestRun { linear, ..TestRun::default() };
         test_run(program(&loaded, "fragments"), &frame(0, 200), &run).map(|result| result.verdict)
@@ -120,7 +120,7 @@ fn packets_that_the_kernel_does_not_take() -> Outcome {
     let loaded = first_byte()?;
     let error = test_run(program(&loaded, "first_byte"), &frame(0, 13), &TestRun::default()).unwrap_err();
     assert_eq!(error.to_string(), "the kernel runs no packet shorter than 14 bytes; this one has 13");
-    let huge = test_run(program(&loaded, "fragments"), &frame(0, 100_000), &TestRun::default());
+    let huge = test_run(program(&loaded, "first_byte"), &frame(0, 100_000), &TestRun::default());
     assert!(matches!(huge, Err(TestRunError::Refused(_))), "{huge:?}");
     Ok(())
 }

@@ -54,13 +54,6 @@ int look_up(struct xdp_md *ctx)
     return bpf_map_lookup_elem(&prefixes, &key) ? XDP_TX : XDP_PASS;
 }
 
-SEC("xdp.frags")
-int fragments(struct xdp_md *ctx)
-{
-    long linear = (long)ctx->data_end - (long)ctx->data;
-    return bpf_xdp_get_buff_len(ctx) > linear ? XDP_DROP : XDP_PASS;
-}
-
 SEC("xdp")
 int device(struct xdp_md *ctx)
 {
