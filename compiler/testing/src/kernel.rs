@@ -8,10 +8,10 @@ use pktc_loader::{
     LoadError, LoadOptions, Loaded, LoadedProgram, Map, SHORTEST, TestRun, TestRunError, TestRunResult, load,
     test_run, with_device,
 };
-use pktc_semantics::rules::RuleId;
 use pktc_semantics::typed::Verdict;
 
 use crate::engine::{Engine, EngineError, Env, Outcome};
+use crate::hits;
 
 /// The longest linear part everywhere: a page of 4096 bytes less 256 of headroom and 320 of `skb_shared_info`. The
 /// kernel puts what is longer into fragments, whatever is asked for.
@@ -133,15 +133,6 @@ fn verdict(returned: u32) -> Result<Verdict, EngineError> {
     })
 }
 
-/// The deciding rule and all rules that held, from the counters before and after a packet: the default if it
-/// counted, else the last that did.
-fn decide(before: &[(u64, u64)], after: &[(u64, u64)]) -> (RuleId, Vec<RuleId>) {
-    let grown = before.iter().zip(after).enumerate().filter(|(_, (before, after))| before.0 != after.0);
-    let hits: Vec<RuleId> = grown.map(|(id, _)| RuleId(id as u32)).collect();
-    let last = hits.last().copied().unwrap_or(RuleId::DEFAULT);
-    (if hits.contains(&RuleId::DEFAULT) { RuleId::DEFAULT } else { last }, hits)
-}
-
 fn unreadable(error: std::io::Error) -> EngineError {
     EngineError::Fault(format!("reading the counters: {error}"))
 }
@@ -155,10 +146,10 @@ impl Engine for KernelEngine {
         let verdict = verdict(self.run_packet(packet, env)?.verdict)?;
         let after = self.read_counters().map_err(unreadable)?;
         let Some(counters) = &mut self.counters else {
-            let (rule, hits) = decide(&[], &[]);
+            let (rule, hits) = hits::decide(&[], &[]);
             return Ok(Outcome { verdict, rule, hits });
         };
-        let (rule, hits) = decide(&counters.last, &after);
+        let (rule, hits) = hits::decide(&counters.last, &after);
         counters.last = after;
         Ok(Outcome { verdict, rule, hits })
     }
