@@ -11,5 +11,5 @@ mod pipeline;
 pub use emit::{Emit, emit};
 pub use options::Options;
 pub use pipeline::{Built, Checked, Subject, build, check, programs};
-pub use pktc_object::metadata::{CounterRange, Metadata};
+pub use pktc_object::{CounterRange, Metadata};
 pub use pktc_semantics::files::Files;

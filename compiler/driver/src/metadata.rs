@@ -2,7 +2,7 @@
 
 use pktc_ir::rule::RuleProgram;
 use pktc_lower::CounterLayout;
-use pktc_object::metadata::{CounterInfo, CounterRange, Metadata, ProgramInfo, RuleInfo, SCHEMA, SetInfo, SourceInfo};
+use pktc_object::{CounterInfo, CounterRange, Metadata, ProgramInfo, RuleInfo, SCHEMA, SetInfo, SourceInfo};
 use pktc_semantics::typed::{Program, Type};
 use sha2::{Digest, Sha256};
 

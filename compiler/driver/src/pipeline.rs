@@ -4,11 +4,12 @@ use pktc_codegen::{CodegenOptions, module::Module};
 use pktc_diagnostics::{Diagnostic, FileId, SourceMap, codes, has_errors, sort};
 use pktc_ir::build::build_rules;
 use pktc_ir::flow::Flow;
+use pktc_ir::passes::PASSES;
 use pktc_ir::rule::RuleProgram;
 use pktc_ir::specialise::build_flow;
 use pktc_ir::verify::verify_flow;
 use pktc_lower::{CounterLayout, lower};
-use pktc_object::metadata::{CounterRange, Metadata};
+use pktc_object::{CounterRange, Metadata};
 use pktc_semantics::files::Files;
 use pktc_semantics::rules::RuleTable;
 use pktc_semantics::typed::{
@@ -81,7 +82,7 @@ pub fn programs(checked: &Checked) -> Vec<XdpId> {
 pub fn build(checked: &Checked, subjects: &[Subject], options: &Options) -> Result<Built, Vec<Diagnostic>> {
     let program = program_of(checked)?;
     let rules = rule_programs(program, checked, subjects, options)?;
-    let flows = flows(program, &rules)?;
+    let flows = flows(program, &rules, options.level)?;
     let (virtual_code, counters) = lower(&flows, program.counters.len() as u32, options.access);
     let module = pktc_codegen::generate(virtual_code, &CodegenOptions { optimise: options.level == Level::O2 })?;
     let ranges = counter_ranges(&rules, &counters);
@@ -117,15 +118,26 @@ pub(crate) fn rule_programs(
 }
 
 /// Flow IR of each program.
-pub(crate) fn flows(program: &Program, rules: &[RuleProgram]) -> Result<Vec<Flow>, Vec<Diagnostic>> {
+pub(crate) fn flows(program: &Program, rules: &[RuleProgram], level: Level) -> Result<Vec<Flow>, Vec<Diagnostic>> {
     collect(rules.iter().map(|rules| {
-        let flow = build_flow(program, rules)?;
-        if cfg!(debug_assertions) {
-            let errors = verify_flow(&flow);
-            assert!(errors.is_empty(), "flow IR of {}: {}", flow.name, errors.join("\n"));
+        let mut flow = build_flow(program, rules)?;
+        verified(&flow, "specialise");
+        if level == Level::O2 {
+            for (name, pass) in PASSES {
+                pass(&mut flow);
+                verified(&flow, name);
+            }
         }
         Ok(flow)
     }))
+}
+
+/// In debug builds: what holds for every flow IR holds after `pass`.
+fn verified(flow: &Flow, pass: &str) {
+    if cfg!(debug_assertions) {
+        let errors = verify_flow(flow);
+        assert!(errors.is_empty(), "flow IR of {} after {pass}: {}", flow.name, errors.join("\n"));
+    }
 }
 
 /// All results, or all errors.

@@ -5,6 +5,7 @@ pub mod decide;
 pub mod flow;
 pub mod graph;
 pub mod layout;
+pub mod passes;
 pub mod print;
 pub mod ranges;
 pub mod rule;

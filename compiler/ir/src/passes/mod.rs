@@ -1,0 +1,14 @@
+//! Optional passes over flow IR: one file, one function each; what holds before holds after (`verify.rs`).
+
+mod share_values;
+
+use crate::flow::Flow;
+
+/// A pass with its name.
+pub type Pass = (&'static str, fn(&mut Flow));
+
+/// The passes of `-O2`, in order.
+pub const PASSES: [Pass; 1] = [
+    // AFTER THIS POINT: along a way without joins nothing is computed twice.
+    ("share_values", share_values::share_values),
+];

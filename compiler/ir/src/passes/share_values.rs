@@ -1,0 +1,189 @@
+//! Computes and reads nothing twice along a way without joins.
+//!
+//! ```text
+//! x1 = read 0..1        x1 = read 0..1
+//! x2 = and x1, 0xf      x2 = and x1, 0xf
+//! …                     …
+//! x3 = and x1, 0xf      x3 = x2
+//! ```
+//!
+//! What is known where a block ends holds in each block that only it leads to. Values may be assigned again, so
+//! what is known speaks of a value together with how often it was assigned on the way.
+
+use std::collections::HashMap;
+
+use cranelift_entity::{EntityRef, SecondaryMap};
+use pktc_bpf::{AluOp, Size};
+
+use crate::flow::{Arg, Block, End, Flow, Op, Value};
+
+/// More than that is forgotten: a long list of rules would otherwise be copied for each rule.
+const MOST: usize = 256;
+
+/// A value as it was at one time.
+type Version = (Value, u32);
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Source {
+    Version(Version),
+    Const(u64),
+}
+
+/// What is computed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Key {
+    Alu(AluOp, Version, Source),
+    Swap(Version, Size),
+    Read { cursor: u32, base: Option<Version>, offset: u32, size: Size },
+    PacketLength,
+}
+
+#[derive(Clone, Default)]
+struct Known {
+    results: HashMap<Key, Version>,
+    versions: HashMap<Value, u32>,
+    cursor: u32,
+}
+
+impl Known {
+    fn version(&self, value: Value) -> Version {
+        (value, self.versions.get(&value).copied().unwrap_or(0))
+    }
+
+    fn source(&self, arg: Arg) -> Source {
+        match arg {
+            Arg::Value(value) => Source::Version(self.version(value)),
+            Arg::Const(constant) => Source::Const(constant),
+        }
+    }
+
+    fn key(&self, op: &Op) -> Option<(Key, Value)> {
+        Some(match *op {
+            Op::Alu { op, dst, left, right } => (Key::Alu(op, self.version(left), self.source(right)), dst),
+            Op::Swap { dst, src, size } => (Key::Swap(self.version(src), size), dst),
+            Op::Read { dst, offset, size } => (Key::Read { cursor: self.cursor, base: None, offset, size }, dst),
+            Op::ReadAt { dst, base, offset, size } => {
+                (Key::Read { cursor: self.cursor, base: Some(self.version(base)), offset, size }, dst)
+            }
+            Op::PacketLength { dst } => (Key::PacketLength, dst),
+            Op::Copy { .. }
+            | Op::OpaqueZero { .. }
+            | Op::Advance { .. }
+            | Op::Position { .. }
+            | Op::Remaining { .. }
+            | Op::Ifindex { .. }
+            | Op::Queue { .. }
+            | Op::Hit { .. }
+            | Op::Count { .. } => return None,
+        })
+    }
+
+    fn assign(&mut self, dst: Value) {
+        *self.versions.entry(dst).or_insert(0) += 1;
+    }
+
+    fn step(&mut self, op: &mut Op) {
+        match self.key(op) {
+            Some((key, dst)) => {
+                let known = self.results.get(&key).copied().filter(|&(value, version)| self.version(value) == (value, version));
+                if let Some((src, _)) = known {
+                    *op = Op::Copy { dst, src: Arg::Value(src) };
+                }
+                if known.is_none_or(|(src, _)| src != dst) {
+                    self.assign(dst);
+                }
+                if known.is_none() && self.results.len() < MOST {
+                    self.results.insert(key, self.version(dst));
+                }
+            }
+            None => match *op {
+                Op::Advance { .. } => self.cursor += 1,
+                Op::Copy { dst, .. }
+                | Op::OpaqueZero { dst }
+                | Op::Position { dst }
+                | Op::Remaining { dst }
+                | Op::Ifindex { dst }
+                | Op::Queue { dst } => self.assign(dst),
+                _ => {}
+            },
+        }
+    }
+}
+
+/// See the module's text.
+pub(super) fn share_values(flow: &mut Flow) {
+    let mut leading: SecondaryMap<Block, u32> = SecondaryMap::new();
+    for data in flow.blocks.values() {
+        data.end.targets().into_iter().for_each(|target| leading[target] += 1);
+    }
+    let joins: Vec<Block> = flow.blocks.keys().filter(|&block| leading[block] != 1 || block.index() == 0).collect();
+    for join in joins {
+        let mut open = vec![(join, Known::default())];
+        while let Some((block, mut known)) = open.pop() {
+            let data = &mut flow.blocks[block];
+            data.ops.iter_mut().for_each(|(op, _)| known.step(op));
+            if matches!(data.end, End::Seek { .. } | End::Canon { .. }) {
+                known.cursor += 1;
+            }
+            let only = data.end.targets().into_iter().filter(|&target| leading[target] == 1 && target.index() != 0);
+            open.extend(only.map(|target| (target, known.clone())));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cranelift_entity::PrimaryMap;
+    use pktc_diagnostics::{FileId, Span};
+    use pktc_semantics::typed::Verdict;
+
+    use super::*;
+    use crate::flow::BlockData;
+
+    fn share(ops: Vec<Op>) -> Vec<Op> {
+        let span = Span { file: FileId(0), start: 0, end: 0 };
+        let end = End::Finish { rule: None, verdict: Verdict::Pass };
+        let ops = ops.into_iter().map(|op| (op, span)).collect();
+        let blocks: PrimaryMap<Block, BlockData> = [BlockData { ops, end, end_span: span }].into_iter().collect();
+        let values = PrimaryMap::from_iter(std::iter::repeat_n(String::new(), 8));
+        let mut flow =
+            Flow { name: "t".into(), span, blocks, values, counters: false, rules: 1, hide_tests: false };
+        share_values(&mut flow);
+        flow.blocks[Block::new(0)].ops.iter().map(|(op, _)| op.clone()).collect()
+    }
+
+    fn x(index: u32) -> Value {
+        Value::from_u32(index)
+    }
+
+    fn read(dst: u32) -> Op {
+        Op::Read { dst: x(dst), offset: 0, size: Size::U8 }
+    }
+
+    fn and(dst: u32, left: u32) -> Op {
+        Op::Alu { op: AluOp::And, dst: x(dst), left: x(left), right: Arg::Const(15) }
+    }
+
+    fn copy(dst: u32, src: u32) -> Op {
+        Op::Copy { dst: x(dst), src: Arg::Value(x(src)) }
+    }
+
+    #[test]
+    fn repeated_computations_become_copies() {
+        assert_eq!(share(vec![read(0), and(1, 0), and(2, 0)]), [read(0), and(1, 0), copy(2, 1)]);
+    }
+
+    #[test]
+    fn a_moved_cursor_reads_anew() {
+        let advance = Op::Advance { by: Arg::Const(4) };
+        assert_eq!(share(vec![read(0), advance.clone(), read(1)]), [read(0), advance, read(1)]);
+    }
+
+    #[test]
+    fn an_assigned_operand_or_result_counts_as_another() {
+        let set = Op::Copy { dst: x(0), src: Arg::Const(7) };
+        assert_eq!(share(vec![read(0), and(1, 0), set.clone(), and(2, 0)]), [read(0), and(1, 0), set, and(2, 0)]);
+        let lost = Op::Copy { dst: x(1), src: Arg::Const(7) };
+        assert_eq!(share(vec![read(0), and(1, 0), lost.clone(), and(2, 0)]), [read(0), and(1, 0), lost, and(2, 0)]);
+    }
+}
