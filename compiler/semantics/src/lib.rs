@@ -1,5 +1,57 @@
 //! What a program means: names resolved, types checked, headers laid out, the parse graph built.
+//!
+//! [`check`] reads a file and what it uses, and puts out the [`typed::Program`] that all later stages read. The
+//! standard library is embedded: `.pkt` files under `stdlib/`, a protocol each, checked like the user's own.
 
+mod actions;
+mod arithmetic;
+mod blocks;
+mod certain;
+mod checker;
+mod compare;
+mod dump;
+mod edges;
+mod expr;
 pub mod files;
+mod graph;
+mod headers;
+mod layout;
+mod load;
+mod membership;
+mod names;
+mod options;
+mod path;
 pub mod rules;
+mod scenarios;
+mod sets;
+mod stdlib;
+mod structure;
+mod suggest;
 pub mod typed;
+mod types;
+mod unions;
+mod warnings;
+
+use pktc_diagnostics::{Diagnostic, SourceMap, has_errors, sort};
+
+pub use dump::dump;
+
+use checker::Checker;
+use files::Files;
+
+/// Checks the file `entry`, what it uses, and the standard library. Adds their texts to `sources`.
+///
+/// The program is there if no message is an error; the messages are sorted.
+pub fn check(
+    entry: &str,
+    files: &dyn Files,
+    sources: &mut SourceMap,
+) -> (Option<typed::Program>, Vec<Diagnostic>) {
+    let (units, mut diagnostics) = load::load(entry, files, sources);
+    let mut checker = Checker::new(&units, sources);
+    checker.run();
+    diagnostics.append(&mut checker.diagnostics);
+    sort(&mut diagnostics);
+    let program = (!has_errors(&diagnostics)).then_some(checker.program);
+    (program, diagnostics)
+}

@@ -150,6 +150,8 @@ pub struct Header {
     pub next: Vec<Next>,
     /// Its option list.
     pub options: Option<Options>,
+    /// Its options stand in the lists of these headers behind it (IPv6).
+    pub options_from: Vec<HeaderId>,
 }
 
 /// A field of a header.
@@ -269,7 +271,7 @@ pub struct Options {
     pub end: Vec<u64>,
     /// Kinds of one byte.
     pub pad: Vec<u64>,
-    /// The declared options.
+    /// The declared options; ends and paddings that have names, too.
     pub options: Vec<OptionDecl>,
 }
 
@@ -280,7 +282,7 @@ pub struct OptionDecl {
     pub name: String,
     /// Its kind.
     pub kind: u64,
-    /// Its values, behind kind and length.
+    /// Its values, behind kind and length; their positions count from the option's start.
     pub fields: Vec<Field>,
 }
 
@@ -460,7 +462,7 @@ pub struct Set {
 }
 
 /// An element of a set; both ends are included.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Element {
     /// Numbers.
     Uint { low: u64, high: u64 },

@@ -1,0 +1,365 @@
+//! Chains and programs: statements, rules, and their order.
+
+use pktc_diagnostics::{Diagnostic, Span, codes};
+use pktc_syntax::ast::{self, Path, PathStepKind, StmtKind, XdpItem};
+
+use crate::certain::Facts;
+use crate::checker::Checker;
+use crate::expr::constant_bool;
+use crate::names::{Space, SymbolKind};
+use crate::suggest::nearest;
+use crate::typed::{Action, ActionKind, ChainId, Expr, Rule, Stmt, XdpId};
+
+/// The block whose statements are being checked.
+pub(crate) struct Block<'a> {
+    pub(crate) unit: usize,
+    /// Whether `return` has something to return to.
+    pub(crate) is_chain: bool,
+    /// The labels so far, and where they stand.
+    labels: Vec<(&'a str, Span)>,
+    /// How many rules have none.
+    unlabelled: u32,
+}
+
+impl<'a> Block<'a> {
+    fn new(unit: usize, is_chain: bool) -> Self {
+        Block { unit, is_chain, labels: Vec::new(), unlabelled: 0 }
+    }
+}
+
+impl<'a> Checker<'a> {
+    /// Checks definitions and constants by themselves, so that those that nobody uses are checked, too.
+    pub(crate) fn definitions(&mut self) {
+        for id in 0..self.symbols.len() {
+            let symbol = self.symbols[id];
+            if self.units[symbol.unit].is_std {
+                continue;
+            }
+            match symbol.kind {
+                SymbolKind::Const { ty, value } => {
+                    let env = Self::env(symbol.unit);
+                    let is_prefix =
+                        matches!(value.kind, ast::ExprKind::Prefix(..) | ast::ExprKind::MacPrefix(..));
+                    if !is_prefix {
+                        self.constant_of(id, ty, value, &env);
+                    }
+                }
+                SymbolKind::Def { params, body } => self.definition(id, params, body),
+                _ => {}
+            }
+        }
+    }
+
+    fn definition(&mut self, id: usize, params: &'a [ast::Param], body: &'a ast::Expr) {
+        let unit = self.symbols[id].unit;
+        let mut env = Self::env(unit);
+        env.open.push(id);
+        for param in params {
+            let Some(ty) = self.ty(&param.ty, unit) else { return };
+            env.params.push((&param.name.text, crate::checker::Argument::Unknown(ty)));
+        }
+        self.body(body, &env);
+    }
+
+    /// Checks the chains.
+    pub(crate) fn chains(&mut self) {
+        for (id, unit, body) in std::mem::take(&mut self.decls.chains) {
+            let mut block = Block::new(unit, true);
+            let body = self.statements(body, &mut block, &Facts::default());
+            self.program.chains[id].body = body;
+        }
+        self.reject_chain_circles();
+    }
+
+    /// Checks the programs.
+    pub(crate) fn xdps(&mut self) {
+        for (id, unit, items) in std::mem::take(&mut self.decls.xdps) {
+            let mut block = Block::new(unit, false);
+            let mut body = Vec::new();
+            let mut reached = Reached::default();
+            for item in items {
+                if let Some(stmt) = self.xdp_item(id, item, &mut block) {
+                    self.follow(&mut reached, &stmt, item_span(item));
+                    body.push(stmt);
+                }
+            }
+            self.defaults(id, items, &mut block);
+            self.warn_of_later_fragments(id, &body);
+            self.program.xdps[id].body = body;
+        }
+    }
+
+    fn xdp_item(&mut self, id: XdpId, item: &'a XdpItem, block: &mut Block<'a>) -> Option<Stmt> {
+        match item {
+            XdpItem::Default { .. } => None,
+            XdpItem::CountersOff { .. } => {
+                self.program.xdps[id].counters = false;
+                None
+            }
+            XdpItem::Priority { span, .. } => {
+                self.not_yet("`priority`", *span);
+                None
+            }
+            XdpItem::ChainOn { span, .. } => {
+                self.not_yet("`chain on`", *span);
+                None
+            }
+            XdpItem::On { span, .. } => {
+                self.not_yet("`on VERDICT => …`", *span);
+                None
+            }
+            XdpItem::Stmt(stmt) => self.statement(stmt, block, &Facts::default()),
+        }
+    }
+
+    fn defaults(&mut self, id: XdpId, items: &'a [XdpItem], block: &mut Block<'a>) {
+        let mut defaults = items.iter().filter_map(|item| match item {
+            XdpItem::Default { actions, span } => Some((actions, *span)),
+            _ => None,
+        });
+        let name = self.program.xdps[id].span;
+        let Some((actions, span)) = defaults.next() else {
+            let title = format!("`{}` has no `default`", self.program.xdps[id].name);
+            let diagnostic = Diagnostic::error(
+                codes::DEFAULT_VERDICT,
+                title,
+                name,
+                "what becomes of a packet that no rule decides?",
+            )
+            .with_help("add `default pass;` or `default drop;`");
+            self.report(diagnostic);
+            return;
+        };
+        for (_, again) in defaults {
+            let title = "a program has one `default`";
+            let diagnostic = Diagnostic::error(codes::DEFAULT_VERDICT, title, again, "a second one")
+                .with_label(span, "the first");
+            self.report(diagnostic);
+        }
+        let typed = self.actions(actions, block);
+        let decides = matches!(typed.last(), Some(Action { kind: ActionKind::Verdict(_), .. }));
+        if !decides && typed.len() == actions.len() {
+            let title = "`default` does not decide";
+            let diagnostic =
+                Diagnostic::error(codes::DEFAULT_VERDICT, title, span, "its last action is no verdict")
+                    .with_help("end it with `pass`, `drop`, `abort` or `tx`");
+            self.report(diagnostic);
+        }
+        self.program.xdps[id].default = typed;
+        self.program.xdps[id].default_span = span;
+    }
+
+    fn statements(&mut self, body: &'a [ast::Stmt], block: &mut Block<'a>, facts: &Facts) -> Vec<Stmt> {
+        let mut typed = Vec::new();
+        let mut reached = Reached::default();
+        for stmt in body {
+            if let Some(checked) = self.statement(stmt, block, facts) {
+                self.follow(&mut reached, &checked, stmt.span);
+                typed.push(checked);
+            }
+        }
+        typed
+    }
+
+    fn statement(&mut self, stmt: &'a ast::Stmt, block: &mut Block<'a>, facts: &Facts) -> Option<Stmt> {
+        match &stmt.kind {
+            StmtKind::Rule { label, condition, actions } => {
+                self.rule(stmt, label.as_ref(), condition, actions, block, facts).map(Stmt::Rule)
+            }
+            StmtKind::When { condition, body } => {
+                let condition = self.rule_condition(condition, block, facts);
+                let inside = condition.as_ref().map(|condition| facts.clone().and(&self.facts(condition)));
+                let body = self.statements(body, block, inside.as_ref().unwrap_or(facts));
+                Some(Stmt::When { condition: condition?, body })
+            }
+            StmtKind::Apply { chain } => {
+                let chain = self.chain_named(chain, stmt.span, block)?;
+                Some(Stmt::Apply { chain, span: stmt.span })
+            }
+        }
+    }
+
+    fn rule_condition(&mut self, condition: &'a ast::Expr, block: &Block<'a>, facts: &Facts) -> Option<Expr> {
+        let typed = self.condition(condition, &Self::env(block.unit))?;
+        self.check_certain(&typed, facts, condition.span);
+        Some(typed)
+    }
+
+    fn rule(
+        &mut self,
+        stmt: &'a ast::Stmt,
+        label: Option<&'a ast::Word>,
+        condition: &'a ast::Expr,
+        actions: &'a [ast::Action],
+        block: &mut Block<'a>,
+        facts: &Facts,
+    ) -> Option<Rule> {
+        match label {
+            Some(label) => self.label(label, block),
+            None => block.unlabelled += 1,
+        }
+        let condition = self.rule_condition(condition, block, facts);
+        let count = actions.len();
+        let actions = self.actions(actions, block);
+        let word = Span { end: stmt.span.start + 4, ..stmt.span };
+        (actions.len() == count).then_some(())?;
+        Some(Rule {
+            label: label.map(|label| label.text.clone()),
+            unlabelled: if label.is_some() { 0 } else { block.unlabelled },
+            span: label.map_or(word, |label| label.span),
+            condition: condition?,
+            actions,
+        })
+    }
+
+    fn label(&mut self, label: &'a ast::Word, block: &mut Block<'a>) {
+        if let Some((_, first)) = block.labels.iter().find(|(known, _)| *known == label.text) {
+            let title = format!("two rules are labelled `{}`", label.text);
+            let diagnostic = Diagnostic::error(codes::NAME_CLASH, title, label.span, "again here")
+                .with_label(*first, "first here")
+                .with_note("counters and reports know a rule by its label")
+                .with_help("give this rule another label");
+            self.report(diagnostic);
+        }
+        block.labels.push((&label.text, label.span));
+    }
+
+    /// The chain that a path names: `bogons`, `lib.bogons`.
+    pub(crate) fn chain_named(&mut self, path: &'a Path, span: Span, block: &Block<'a>) -> Option<ChainId> {
+        let head = &path.head;
+        let (found, name) = match path.steps.as_slice() {
+            [] => (self.lookup(Space::Block, block.unit, &head.text), head),
+            [ast::PathStep { kind: PathStepKind::Dot(name), .. }]
+                if self.is_library(block.unit, &head.text) =>
+            {
+                (self.lookup_in_library(Space::Block, block.unit, &head.text, &name.text), name)
+            }
+            _ => {
+                let title = format!("`{}` is no chain", self.text(span));
+                let diagnostic = Diagnostic::error(codes::WRONG_NAME, title, span, "`apply` takes a chain")
+                    .with_help("write `apply NAME;`, or `apply lib.NAME;` for one of `use … as lib;`");
+                self.report(diagnostic);
+                return None;
+            }
+        };
+        match found.map(|id| self.symbols[id].kind) {
+            Some(SymbolKind::Chain(id)) => Some(id),
+            Some(kind) => {
+                let title = format!("`{}` is {}, not a chain", name.text, kind.describe());
+                let label = "`apply` takes a chain";
+                self.report(Diagnostic::error(codes::WRONG_NAME, title, name.span, label));
+                None
+            }
+            None => {
+                let known =
+                    self.visible(Space::Block, block.unit, |kind| matches!(kind, SymbolKind::Chain(_)));
+                let near = nearest(&name.text, known);
+                self.unknown(&format!("chain `{}`", name.text), name.span, near);
+                None
+            }
+        }
+    }
+
+    /// Warns of what stands behind a rule that decides every packet.
+    fn follow(&mut self, reached: &mut Reached, stmt: &Stmt, span: Span) {
+        if let Some(end) = reached.end
+            && !reached.reported
+        {
+            reached.reported = true;
+            let diagnostic = Diagnostic::warning(
+                codes::UNREACHABLE,
+                "no packet comes here",
+                span,
+                "this and what follows is never reached",
+            )
+            .with_label(end, "this decides every packet")
+            .with_help("move the rule that decides everything to the end, or remove what follows it");
+            self.report(diagnostic);
+        }
+        if let Stmt::Rule(rule) = stmt
+            && constant_bool(&rule.condition) == Some(true)
+            && matches!(
+                rule.actions.last(),
+                Some(Action { kind: ActionKind::Verdict(_) | ActionKind::Return, .. })
+            )
+        {
+            reached.end = reached.end.or(Some(span));
+        }
+    }
+
+    fn reject_chain_circles(&mut self) {
+        let mut done = Vec::new();
+        for id in self.program.chains.keys().collect::<Vec<_>>() {
+            let mut open = Vec::new();
+            if let Some((from, span)) = self.circle_from(id, &mut open, &mut done) {
+                let (chain, name) = (&self.program.chains[from], self.program.chains[id].name.clone());
+                let title = format!("the chain `{name}` applies itself");
+                let diagnostic = Diagnostic::error(codes::RECURSION, title, span, "this leads back to it")
+                    .with_label(chain.span, "in this chain")
+                    .with_note("every program ends, so no chain can come round to itself");
+                self.report(diagnostic);
+            }
+        }
+    }
+
+    /// The `apply` that closes a circle through chains that are not `done` yet.
+    fn circle_from(
+        &self,
+        id: ChainId,
+        open: &mut Vec<ChainId>,
+        done: &mut Vec<ChainId>,
+    ) -> Option<(ChainId, Span)> {
+        if done.contains(&id) {
+            return None;
+        }
+        open.push(id);
+        let mut applied = Vec::new();
+        applied_in(&self.program.chains[id].body, &mut applied);
+        for (next, span) in applied {
+            if open.contains(&next) {
+                done.append(open);
+                return Some((id, span));
+            }
+            if let Some(found) = self.circle_from(next, open, done) {
+                return Some(found);
+            }
+        }
+        open.pop();
+        done.push(id);
+        None
+    }
+}
+
+/// How far packets come in a list of statements.
+#[derive(Default)]
+struct Reached {
+    /// The rule that lets none further.
+    end: Option<Span>,
+    /// Whether that was said.
+    reported: bool,
+}
+
+fn item_span(item: &XdpItem) -> Span {
+    match item {
+        XdpItem::Stmt(stmt) => stmt.span,
+        XdpItem::Default { span, .. }
+        | XdpItem::Priority { span, .. }
+        | XdpItem::ChainOn { span, .. }
+        | XdpItem::CountersOff { span }
+        | XdpItem::On { span, .. } => *span,
+    }
+}
+
+/// The chains that statements apply, and where.
+fn applied_in(body: &[Stmt], found: &mut Vec<(ChainId, Span)>) {
+    for stmt in body {
+        match stmt {
+            Stmt::Rule(rule) => found.extend(rule.actions.iter().filter_map(|action| match action.kind {
+                ActionKind::Apply(chain) => Some((chain, action.span)),
+                ActionKind::Verdict(_) | ActionKind::Return | ActionKind::Count(_) => None,
+            })),
+            Stmt::When { body, .. } => applied_in(body, found),
+            Stmt::Apply { chain, span } => found.push((*chain, *span)),
+        }
+    }
+}

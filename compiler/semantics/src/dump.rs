@@ -1,0 +1,434 @@
+//! The typed program as text, for `--emit typed` and for tests.
+//!
+//! Only the headers and unions that the rules mention are shown, with where their fields lie.
+
+use std::collections::BTreeSet;
+
+use crate::graph::mention;
+use crate::sets::mac_text;
+use crate::typed::{
+    Action, ActionKind, BinaryOp, CompareOp, Element, Expr, ExprKind, Field, Header, HeaderId, Index,
+    Instance, Layer, Malformed, NextKind, Outcome, PacketField, Position, Program, Scope, SetId, Step,
+    StepKind, Stmt, Test, TestTarget, Type, UnionFieldKind, UnionId, UnionInstance, Value, Verdict,
+};
+
+/// The program as text.
+#[must_use]
+pub fn dump(program: &Program) -> String {
+    let mut dump = Dump { program, text: String::new(), own: None };
+    dump.headers();
+    for (_, set) in program.sets.iter().filter(|(_, set)| set.name.is_some()) {
+        let name = set.name.as_deref().unwrap_or_default();
+        let elements: Vec<_> = set.elements.iter().map(element).collect();
+        let ty = dump.ty(&set.ty);
+        dump.line(0, &format!("set {name}: {ty} = {{ {} }}", elements.join(", ")));
+    }
+    for counter in program.counters.values() {
+        dump.line(0, &format!("counter {}", counter.name));
+    }
+    for chain in program.chains.values() {
+        dump.line(0, &format!("chain {}", chain.name));
+        dump.body(&chain.body, 1);
+    }
+    for xdp in program.xdps.values() {
+        dump.line(0, &format!("xdp {}{}", xdp.name, if xdp.counters { "" } else { " (counters off)" }));
+        dump.body(&xdp.body, 1);
+        let actions = dump.actions(&xdp.default);
+        dump.line(1, &format!("default => {actions}"));
+    }
+    for test in &program.tests {
+        dump.test(test);
+    }
+    dump.text
+}
+
+struct Dump<'a> {
+    program: &'a Program,
+    text: String,
+    /// The header whose declaration is being printed.
+    own: Option<&'a Header>,
+}
+
+impl<'a> Dump<'a> {
+    fn line(&mut self, depth: usize, text: &str) {
+        self.text.push_str(&"    ".repeat(depth));
+        self.text.push_str(text);
+        self.text.push('\n');
+    }
+
+    fn headers(&mut self) {
+        let program = self.program;
+        let mut found = BTreeSet::new();
+        let bodies = program.chains.values().map(|chain| &chain.body);
+        for body in bodies.chain(program.xdps.values().map(|xdp| &xdp.body)) {
+            mentioned(program, body, &mut found);
+        }
+        for (id, union) in &program.unions {
+            let is_read = union.members.iter().any(|member| found.contains(member));
+            if is_read {
+                self.union(id);
+            }
+        }
+        for id in found {
+            self.header(id);
+        }
+    }
+
+    fn union(&mut self, id: UnionId) {
+        let union = &self.program.unions[id];
+        let members: Vec<_> =
+            union.members.iter().map(|&id| self.program.headers[id].name.as_str()).collect();
+        self.line(0, &format!("union {} = {}", union.name, members.join(" | ")));
+        for field in &union.fields {
+            let sources = match &field.kind {
+                UnionFieldKind::Member(_) => "each".to_owned(),
+                UnionFieldKind::Alternatives(all) => {
+                    all.iter().map(|it| self.expr(it)).collect::<Vec<_>>().join(" | ")
+                }
+            };
+            let (ty, when) = (self.ty(&field.ty), self.when(field.when.as_ref()));
+            self.line(1, &format!("{}: {ty} = {sources}{when}", field.name));
+        }
+    }
+
+    fn header(&mut self, id: HeaderId) {
+        let header = &self.program.headers[id];
+        self.own = Some(header);
+        let repeats = if header.repeats > 1 { format!(" repeats {}", header.repeats) } else { String::new() };
+        let needs = header.needs.map_or(String::new(), |needs| format!(" needs {needs}"));
+        self.line(0, &format!("header {}: {} bytes{repeats}{needs}", header.name, header.fixed_bytes));
+        for field in &header.fields {
+            let line = self.field(field);
+            self.line(1, &line);
+        }
+        if let Some(length) = &header.length {
+            let length = self.expr(length);
+            self.line(1, &format!("length {length}"));
+        }
+        for claim in &header.claims {
+            let (value, when) = (self.expr(&claim.value), self.when(claim.when.as_ref()));
+            self.line(1, &format!("claims {value}{when}"));
+        }
+        for valid in &header.valid {
+            let valid = self.expr(valid);
+            self.line(1, &format!("valid {valid}"));
+        }
+        for next in &header.next {
+            let when = self.when(next.when.as_ref());
+            let line = match &next.kind {
+                NextKind::Always(target) => format!("next {}", self.target(target)),
+                NextKind::By { value, edges } => {
+                    let edges: Vec<_> = edges
+                        .iter()
+                        .map(|(value, target)| format!("{value} => {}", self.target(target)))
+                        .collect();
+                    format!("next by {}: {}", self.expr(value), edges.join(", "))
+                }
+            };
+            self.line(1, &format!("{line}{when}"));
+        }
+        self.own = None;
+    }
+
+    fn target(&self, target: &crate::typed::Target) -> String {
+        let scope = match target.scope {
+            None => "",
+            Some(pktc_syntax::ast::Scope::Inner) => "inner.",
+            Some(pktc_syntax::ast::Scope::Quoted) => "quoted.",
+        };
+        format!("{scope}{}", self.program.headers[target.header].name)
+    }
+
+    fn field(&self, field: &Field) -> String {
+        let position = match &field.position {
+            Position::Start { bits, plus } => {
+                let plus: Vec<_> = plus.iter().map(|it| format!(" + width of field {it}")).collect();
+                format!("bit {bits}{}", plus.concat())
+            }
+            Position::End { bits } => format!("{bits} bits before the end"),
+        };
+        let width = if field.bits == 0 { "the rest".into() } else { format!("{} bits", field.bits) };
+        let name = field.name.as_deref().unwrap_or("_");
+        format!("{name}: {} at {position}, {width}{}", self.ty(&field.ty), self.when(field.when.as_ref()))
+    }
+
+    fn when(&self, when: Option<&Expr>) -> String {
+        when.map_or(String::new(), |when| format!(" when {}", self.expr(when)))
+    }
+
+    fn ty(&self, ty: &Type) -> String {
+        match ty {
+            Type::Bool => "bool".into(),
+            Type::Uint { bits } => format!("u{bits}"),
+            Type::Enum(id) => self.program.enums[*id].name.clone(),
+            Type::Mac => "mac_addr".into(),
+            Type::Ipv4 => "ipv4_addr".into(),
+            Type::Ipv6 => "ipv6_addr".into(),
+            Type::Ip => "ip_addr".into(),
+            Type::Bytes => "bytes".into(),
+            Type::Tuple(parts) => {
+                format!("({})", parts.iter().map(|it| self.ty(it)).collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
+
+    fn body(&mut self, body: &[Stmt], depth: usize) {
+        for stmt in body {
+            match stmt {
+                Stmt::Rule(rule) => {
+                    let label = rule.label.clone().unwrap_or_else(|| format!("@{}", rule.unlabelled));
+                    let (condition, actions) = (self.expr(&rule.condition), self.actions(&rule.actions));
+                    self.line(depth, &format!("rule {label}: {condition} => {actions}"));
+                }
+                Stmt::When { condition, body } => {
+                    let condition = self.expr(condition);
+                    self.line(depth, &format!("when {condition}"));
+                    self.body(body, depth + 1);
+                }
+                Stmt::Apply { chain, .. } => {
+                    let name = &self.program.chains[*chain].name;
+                    self.line(depth, &format!("apply {name}"));
+                }
+            }
+        }
+    }
+
+    fn actions(&self, actions: &[Action]) -> String {
+        let actions = actions.iter().map(|action| match action.kind {
+            ActionKind::Verdict(verdict) => verdict_text(verdict).to_owned(),
+            ActionKind::Return => "return".into(),
+            ActionKind::Count(counter) => format!("count {}", self.program.counters[counter].name),
+            ActionKind::Apply(chain) => format!("apply {}", self.program.chains[chain].name),
+        });
+        actions.collect::<Vec<_>>().join(", ")
+    }
+
+    fn test(&mut self, test: &Test) {
+        let of = match test.of {
+            TestTarget::Xdp(id) => &self.program.xdps[id].name,
+            TestTarget::Chain(id) => &self.program.chains[id].name,
+        };
+        self.line(0, &format!("test {:?} of {of}", test.name));
+        for step in &test.steps {
+            let line = self.step(step);
+            self.line(1, &line);
+        }
+    }
+
+    fn step(&self, step: &Step) -> String {
+        match &step.kind {
+            StepKind::Send { repeat, packet } => {
+                let layers: Vec<_> = packet.layers.iter().map(|layer| self.layer(layer)).collect();
+                format!("send {repeat} × {}", layers.join(" / "))
+            }
+            StepKind::Expect { outcomes } => {
+                format!("expect {}", outcomes.iter().map(outcome).collect::<Vec<_>>().join(", "))
+            }
+            StepKind::Replay { file, .. } => format!("replay {file:?}"),
+        }
+    }
+
+    fn layer(&self, layer: &Layer) -> String {
+        match layer {
+            Layer::Header { header, fields, .. } => {
+                let header = &self.program.headers[*header];
+                let fields: Vec<_> = fields
+                    .iter()
+                    .map(|(field, value)| {
+                        format!(
+                            "{}: {}",
+                            header.fields[*field].name.as_deref().unwrap_or("_"),
+                            constant(value)
+                        )
+                    })
+                    .collect();
+                format!("{}({})", header.name, fields.join(", "))
+            }
+            Layer::Payload(bytes) => format!("payload({} bytes)", bytes.len()),
+            Layer::Pad(bytes) => format!("pad({bytes})"),
+            Layer::Cut(bytes) => format!("cut({bytes})"),
+            Layer::Pkt { ifindex, queue } => format!("pkt({ifindex:?}, {queue:?})"),
+        }
+    }
+
+    fn expr(&self, expr: &Expr) -> String {
+        match &expr.kind {
+            ExprKind::Const(value) => constant(value),
+            ExprKind::Field { instance, field } => {
+                let name = self.program.headers[instance.header].fields[*field].name.as_deref();
+                format!("{}.{}", self.instance(*instance), name.unwrap_or("_"))
+            }
+            ExprKind::UnionField { instance, field } => {
+                let name = &self.program.unions[instance.union].fields[*field].name;
+                format!("{}.{name}", self.union_instance(*instance))
+            }
+            ExprKind::Own(field) => self.own_name(*field),
+            ExprKind::OwnPayload { from, to } => format!("payload[{from}..{to}]"),
+            ExprKind::Present(instance) => self.instance(*instance),
+            ExprKind::UnionPresent(instance) => self.union_instance(*instance),
+            ExprKind::Malformed(malformed) => self.malformed(malformed),
+            ExprKind::Truncated(instance) => format!("{}.truncated", self.instance(*instance)),
+            ExprKind::Packet(field) => packet_field(*field).to_owned(),
+            ExprKind::PayloadLength(instance) => format!("{}.payload.len", self.instance(*instance)),
+            ExprKind::Payload(instance) => format!("{}.payload", self.instance(*instance)),
+            ExprKind::PayloadSlice { instance, from, to } => {
+                format!("{}.payload[{from}..{to}]", self.instance(*instance))
+            }
+            ExprKind::Not(inner) => format!("not ({})", self.expr(inner)),
+            ExprKind::And(parts) => self.joined(parts, " and "),
+            ExprKind::Or(parts) => self.joined(parts, " or "),
+            ExprKind::Compare { op, left, right } => {
+                format!("{} {} {}", self.expr(left), compare_text(*op), self.expr(right))
+            }
+            ExprKind::In { value, set, negated } => {
+                format!("{}{} in {}", self.expr(value), if *negated { " not" } else { "" }, self.set(*set))
+            }
+            ExprKind::Binary { op, left, right } => {
+                format!("({} {} {})", self.expr(left), binary_text(*op), self.expr(right))
+            }
+            ExprKind::Default { value, otherwise } => {
+                format!("({} default {})", self.expr(value), self.expr(otherwise))
+            }
+            ExprKind::Tuple(parts) => self.joined(parts, ", "),
+        }
+    }
+
+    fn own_name(&self, field: usize) -> String {
+        let name = self.own.and_then(|own| own.fields.get(field)).and_then(|field| field.name.clone());
+        name.unwrap_or_else(|| format!("field {field}"))
+    }
+
+    fn joined(&self, parts: &[Expr], word: &str) -> String {
+        format!("({})", parts.iter().map(|part| self.expr(part)).collect::<Vec<_>>().join(word))
+    }
+
+    fn malformed(&self, malformed: &Malformed) -> String {
+        match malformed {
+            Malformed::Packet => "malformed".into(),
+            Malformed::Header(instance) => format!("{}.malformed", self.instance(*instance)),
+            Malformed::Union { scope, union } => {
+                format!("{}{}.malformed", scope_text(*scope), self.program.unions[*union].name)
+            }
+        }
+    }
+
+    fn instance(&self, instance: Instance) -> String {
+        let name = &self.program.headers[instance.header].name;
+        format!("{}{name}{}", scope_text(instance.scope), index_text(instance.index))
+    }
+
+    fn union_instance(&self, instance: UnionInstance) -> String {
+        let name = &self.program.unions[instance.union].name;
+        format!("{}{name}{}", scope_text(instance.scope), index_text(instance.index))
+    }
+
+    fn set(&self, id: SetId) -> String {
+        let set = &self.program.sets[id];
+        match &set.name {
+            Some(name) => name.clone(),
+            None => format!("{{ {} }}", set.elements.iter().map(element).collect::<Vec<_>>().join(", ")),
+        }
+    }
+}
+
+fn mentioned(program: &Program, body: &[Stmt], found: &mut BTreeSet<HeaderId>) {
+    for stmt in body {
+        match stmt {
+            Stmt::Rule(rule) => mention(program, &rule.condition, found),
+            Stmt::When { condition, body } => {
+                mention(program, condition, found);
+                mentioned(program, body, found);
+            }
+            Stmt::Apply { .. } => {}
+        }
+    }
+}
+
+fn outcome(outcome: &Outcome) -> String {
+    let count = outcome.count.map_or(String::new(), |count| format!("{count} "));
+    let by = outcome.by.as_ref().map_or(String::new(), |by| format!(" by {by}"));
+    format!("{count}{}{by}", outcome.verdict.map_or("return", verdict_text))
+}
+
+fn verdict_text(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "pass",
+        Verdict::Drop => "drop",
+        Verdict::Abort => "abort",
+        Verdict::Tx => "tx",
+        Verdict::Redirect => "redirect",
+    }
+}
+
+fn packet_field(field: PacketField) -> &'static str {
+    match field {
+        PacketField::Length => "pkt.len",
+        PacketField::Ifindex => "pkt.ifindex",
+        PacketField::Queue => "pkt.queue",
+    }
+}
+
+fn compare_text(op: CompareOp) -> &'static str {
+    match op {
+        CompareOp::Equal => "==",
+        CompareOp::NotEqual => "!=",
+        CompareOp::Less => "<",
+        CompareOp::LessEqual => "<=",
+        CompareOp::Greater => ">",
+        CompareOp::GreaterEqual => ">=",
+    }
+}
+
+fn binary_text(op: BinaryOp) -> &'static str {
+    match op {
+        BinaryOp::Or => "|",
+        BinaryOp::Xor => "^",
+        BinaryOp::And => "&",
+        BinaryOp::ShiftLeft => "<<",
+        BinaryOp::ShiftRight => ">>",
+        BinaryOp::Add => "+",
+        BinaryOp::Subtract => "-",
+        BinaryOp::Multiply => "*",
+    }
+}
+
+fn scope_text(scope: Scope) -> String {
+    format!("{}{}", "inner.".repeat(usize::from(scope.inner)), if scope.quoted { "quoted." } else { "" })
+}
+
+fn index_text(index: Index) -> String {
+    match index {
+        Index::At(0) => String::new(),
+        Index::At(at) => format!("[{at}]"),
+        Index::Last => "[last]".into(),
+    }
+}
+
+fn constant(value: &Value) -> String {
+    match value {
+        Value::Bool(value) => value.to_string(),
+        Value::Uint(value) => value.to_string(),
+        Value::Mac(address) => mac_text(*address),
+        Value::Ipv4(address) => address.to_string(),
+        Value::Ipv6(address) => address.to_string(),
+        Value::Bytes(bytes) => format!("\"{}\"", bytes.escape_ascii()),
+    }
+}
+
+fn element(element: &Element) -> String {
+    let (low, high) = match element {
+        Element::Uint { low, high } => (low.to_string(), high.to_string()),
+        Element::Mac { low, high } => (mac_text(*low), mac_text(*high)),
+        Element::Ipv4 { low, high } => (low.to_string(), high.to_string()),
+        Element::Ipv6 { low, high } => (low.to_string(), high.to_string()),
+        Element::Bytes { low, high } => {
+            (format!("\"{}\"", low.escape_ascii()), format!("\"{}\"", high.escape_ascii()))
+        }
+        Element::Tuple(parts) => {
+            let parts: Vec<_> =
+                parts.iter().map(|part| part.as_ref().map_or("_".into(), crate::dump::element)).collect();
+            return format!("({})", parts.join(", "));
+        }
+    };
+    if low == high { low } else { format!("{low}-{high}") }
+}

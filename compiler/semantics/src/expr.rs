@@ -1,0 +1,637 @@
+//! Expressions: names resolved, definitions expanded, constants folded, types checked.
+
+use pktc_diagnostics::{Diagnostic, Span, codes};
+use pktc_syntax::ast::{self, BinaryOp, CompareOp, ExprKind as Ast, PathStepKind};
+
+use crate::arithmetic;
+use crate::checker::{Argument, Checker, Env, Own};
+use crate::names::{Space, SymbolId, SymbolKind};
+use crate::path::{NUMBER_BYTES, Place, bare_word};
+use crate::suggest::nearest;
+use crate::typed::{EnumId, Expr, ExprKind, Type, Value};
+use crate::types::{describe, member, number_bits};
+
+/// How deep expressions may nest, definitions included.
+const MAX_DEPTH: usize = 200;
+
+/// How many uses of definitions a program may hold after expansion.
+const MAX_EXPANSIONS: usize = 100_000;
+
+impl<'a> Checker<'a> {
+    /// Checks a condition.
+    pub(crate) fn condition(&mut self, expr: &'a ast::Expr, env: &Env<'a>) -> Option<Expr> {
+        if env.any.is_none()
+            && let Some((count, span)) = self.any_instances(expr, env)
+        {
+            return self.any_of(expr, count?, span, env);
+        }
+        let checked = self.expression(expr, None, env)?;
+        self.as_condition(checked)
+    }
+
+    /// A value as a condition: a one-bit number is true when it is 1.
+    pub(crate) fn as_condition(&mut self, expr: Expr) -> Option<Expr> {
+        match expr.ty {
+            Type::Bool => return Some(expr),
+            Type::Uint { bits: 1 } => {
+                let (span, ty) = (expr.span, expr.ty.clone());
+                let one = Expr { kind: ExprKind::Const(Value::Uint(1)), ty, span };
+                let kind =
+                    ExprKind::Compare { op: CompareOp::Equal, left: Box::new(expr), right: Box::new(one) };
+                return Some(Expr { kind, ty: Type::Bool, span });
+            }
+            _ => {}
+        }
+        let text = self.text(expr.span);
+        let what = describe(&self.program, &expr.ty);
+        let mut diagnostic = Diagnostic::error(
+            codes::NOT_A_CONDITION,
+            format!("`{text}` is no condition"),
+            expr.span,
+            format!("this is {what}"),
+        );
+        if number_bits(&self.program, &expr.ty).is_some() && !matches!(expr.kind, ExprKind::Const(_)) {
+            diagnostic = diagnostic.with_help(format!("compare it: `{text} == 1`, `{text} > 0`"));
+        }
+        self.report(diagnostic);
+        None
+    }
+
+    /// If `expr` is an atom with `[any]` in it: of how many instances (`None` after a mistake), and where.
+    fn any_instances(&mut self, expr: &'a ast::Expr, env: &Env<'a>) -> Option<(Option<u32>, Span)> {
+        let mut found = Vec::new();
+        match &expr.kind {
+            Ast::Path(_)
+            | Ast::Compare { .. }
+            | Ast::In { .. }
+            | Ast::Binary { .. }
+            | Ast::Default { .. } => {
+                find_any(expr, &mut found);
+            }
+            _ => {}
+        }
+        let (&(head, span), more) = found.split_first()?;
+        if let Some(&(_, second)) = more.first() {
+            let diagnostic = Diagnostic::error(
+                codes::BAD_INDEX,
+                "one comparison can ask `[any]` once",
+                second,
+                "a second `[any]`",
+            )
+            .with_label(span, "the first")
+            .with_help("split the comparison, or write the instances out");
+            self.report(diagnostic);
+            return Some((None, span));
+        }
+        let count = match self.lookup(Space::Value, env.unit, head).map(|id| self.symbols[id].kind) {
+            Some(SymbolKind::Header(header)) => self.program.headers[header].repeats,
+            Some(SymbolKind::Union(union)) => self.program.unions[union].repeats.unwrap_or(1),
+            _ => 1,
+        };
+        Some((Some(count), span))
+    }
+
+    fn any_of(&mut self, expr: &'a ast::Expr, count: u32, any: Span, env: &Env<'a>) -> Option<Expr> {
+        if let Ast::Compare { op: CompareOp::NotEqual, .. } | Ast::In { negated: true, .. } = &expr.kind {
+            let diagnostic = Diagnostic::error(
+                codes::UNCERTAIN,
+                "`[any]` with `!=` or `not in` can be read two ways",
+                expr.span,
+                "one of them differs, or all of them?",
+            )
+            .with_label(any, "any of them")
+            .with_help("for \"none of them is\", write `not (… == …)`, `not (… in …)`");
+            self.report(diagnostic);
+            return None;
+        }
+        let mut parts = Vec::new();
+        for at in 0..count {
+            parts.push(self.condition(expr, &Env { any: Some(at as u8), ..env.clone() })?);
+        }
+        Some(either(parts, expr.span))
+    }
+
+    /// Checks an expression; `hint` is the enum whose members it may name.
+    pub(crate) fn expression(
+        &mut self,
+        expr: &'a ast::Expr,
+        hint: Option<EnumId>,
+        env: &Env<'a>,
+    ) -> Option<Expr> {
+        if self.depth >= MAX_DEPTH {
+            self.too_deep(expr.span, "this expression is nested too deeply");
+            return None;
+        }
+        self.depth += 1;
+        let checked = self.expression_inside(expr, hint, env);
+        self.depth -= 1;
+        checked
+    }
+
+    fn too_deep(&mut self, span: Span, title: &str) {
+        let diagnostic = Diagnostic::error(codes::TOO_COMPLEX, title, span, "too much for one expression")
+            .with_help("split it into several rules, or name values in a `set`");
+        self.report(diagnostic);
+    }
+
+    fn expression_inside(
+        &mut self,
+        expr: &'a ast::Expr,
+        hint: Option<EnumId>,
+        env: &Env<'a>,
+    ) -> Option<Expr> {
+        let span = expr.span;
+        let constant = |value, ty| Some(Expr { kind: ExprKind::Const(value), ty, span });
+        match &expr.kind {
+            Ast::Int(value) => constant(Value::Uint(*value), Type::Uint { bits: 64 }),
+            Ast::Address(std::net::IpAddr::V4(address)) => constant(Value::Ipv4(*address), Type::Ipv4),
+            Ast::Address(std::net::IpAddr::V6(address)) => constant(Value::Ipv6(*address), Type::Ipv6),
+            Ast::Mac(address) => constant(Value::Mac(*address), Type::Mac),
+            Ast::String(bytes) => constant(Value::Bytes(bytes.clone()), Type::Bytes),
+            Ast::Bool(value) => constant(Value::Bool(*value), Type::Bool),
+            Ast::Prefix(..) | Ast::MacPrefix(..) => {
+                self.prefix_as_value(span);
+                None
+            }
+            Ast::Path(path) => self.path_value(path, span, hint, env),
+            Ast::Paren(inner) => match inner.kind {
+                Ast::And(_) | Ast::Or(_) | Ast::Not(_) | Ast::Compare { .. } | Ast::In { .. } => {
+                    self.condition(inner, env)
+                }
+                _ => self.expression(inner, hint, env),
+            },
+            Ast::Tuple(_) => {
+                self.not_yet("tuples", span);
+                None
+            }
+            Ast::Not(inner) => {
+                let inner = self.condition(inner, env)?;
+                Some(negation(inner, span))
+            }
+            Ast::And(parts) => self.parts(parts, env).map(|parts| both(parts, span)),
+            Ast::Or(parts) => self.parts(parts, env).map(|parts| either(parts, span)),
+            Ast::Compare { op, left, right } => self.compare(*op, left, right, span, env),
+            Ast::In { negated, value, set } => self.membership(*negated, value, set, span, env),
+            Ast::Binary { op, left, right } => self.binary(*op, left, right, span, hint, env),
+            Ast::Default { value, otherwise } => self.default_value(value, otherwise, span, hint, env),
+            Ast::Error => None,
+        }
+    }
+
+    fn parts(&mut self, parts: &'a [ast::Expr], env: &Env<'a>) -> Option<Vec<Expr>> {
+        let checked: Vec<_> = parts.iter().map(|part| self.condition(part, env)).collect();
+        checked.into_iter().collect()
+    }
+
+    fn prefix_as_value(&mut self, span: Span) {
+        let text = self.text(span);
+        let diagnostic = Diagnostic::error(
+            codes::NOT_A_VALUE,
+            format!("`{text}` is many addresses, not one"),
+            span,
+            "one value is needed here",
+        )
+        .with_help(format!("ask for membership: `… in {text}`"));
+        self.report(diagnostic);
+    }
+
+    /// The value of a path.
+    fn path_value(
+        &mut self,
+        path: &'a ast::Path,
+        span: Span,
+        hint: Option<EnumId>,
+        env: &Env<'a>,
+    ) -> Option<Expr> {
+        if let Some(hint) = hint.filter(|_| path.steps.is_empty() && !self.is_local(&path.head.text, env)) {
+            if let Some(value) = member(&self.program, hint, &path.head.text) {
+                return Some(Expr { kind: ExprKind::Const(Value::Uint(value)), ty: Type::Enum(hint), span });
+            }
+            if !self.is_constant_name(&path.head.text, env) {
+                self.unknown_member(hint, &path.head.text, span);
+                return None;
+            }
+        }
+        match self.place(path, span, env)? {
+            Place::Value(kind, ty) => Some(Expr { kind, ty, span }),
+            Place::Param(at) => Some(self.parameter(at, span, env)),
+            Place::Const(id) => self.constant_value(id, span),
+            Place::Def(id, args) => self.expand(id, args, span, env),
+            Place::Set(_) => {
+                let text = self.text(span);
+                let title = format!("`{text}` is a set, not one value");
+                let diagnostic =
+                    Diagnostic::error(codes::NOT_A_VALUE, title, span, "one value is needed here")
+                        .with_help(format!("ask for membership: `ip.src in {text}`"));
+                self.report(diagnostic);
+                None
+            }
+            Place::Other(what) => {
+                let title = format!("`{}` is {what}, which has no value", self.text(span));
+                self.report(Diagnostic::error(codes::NOT_A_VALUE, title, span, "a value is needed here"));
+                None
+            }
+        }
+    }
+
+    fn is_local(&self, name: &str, env: &Env<'a>) -> bool {
+        let own = match &env.own {
+            None => false,
+            Some(Own::Header(header)) => {
+                self.program.headers[*header].fields.iter().any(|field| field.name.as_deref() == Some(name))
+            }
+            Some(Own::Option(fields)) => fields.iter().any(|field| field.name.as_deref() == Some(name)),
+        };
+        own || env.params.iter().any(|(param, _)| *param == name)
+    }
+
+    /// Whether a bare word is a value by itself, so that it need not be an enum's member.
+    fn is_constant_name(&mut self, name: &str, env: &Env<'a>) -> bool {
+        let found = self.lookup(Space::Value, env.unit, name);
+        found.is_some_and(|id| {
+            matches!(
+                self.symbols[id].kind,
+                SymbolKind::Const { .. } | SymbolKind::Def { .. } | SymbolKind::Later(_)
+            )
+        })
+    }
+
+    /// Reports a word that is no member of the enum that is needed.
+    pub(crate) fn unknown_member(&mut self, id: EnumId, word: &str, span: Span) {
+        let found = &self.program.enums[id];
+        let members = found.members.iter().map(|(name, _)| name.as_str());
+        let title = format!("`{}` has no member `{word}`", found.name);
+        let mut diagnostic = Diagnostic::error(codes::UNKNOWN_MEMBER, title, span, "no such member");
+        if let Some(near) = nearest(word, members) {
+            diagnostic = diagnostic.with_help(format!("did you mean `{near}`?"));
+        } else {
+            diagnostic = diagnostic.with_help("a number is allowed too");
+        }
+        self.report(diagnostic);
+    }
+
+    fn parameter(&self, at: usize, span: Span, env: &Env<'a>) -> Expr {
+        match &env.params[at].1 {
+            Argument::Value(value) => Expr { span, ..value.clone() },
+            // Any operand of unknown value serves: the result of such a check is thrown away.
+            Argument::Unknown(ty) => {
+                Expr { kind: ExprKind::Packet(crate::typed::PacketField::Length), ty: ty.clone(), span }
+            }
+        }
+    }
+
+    /// The value of a constant, with the place of its use.
+    fn constant_value(&mut self, id: SymbolId, span: Span) -> Option<Expr> {
+        let (SymbolKind::Const { ty, value }, unit) = (self.symbols[id].kind, self.symbols[id].unit) else {
+            return None;
+        };
+        let env = Env { open: vec![id], ..Self::env(unit) };
+        let checked = self.constant_of(id, ty, value, &env)?;
+        Some(Expr { span, ..checked })
+    }
+
+    pub(crate) fn constant_of(
+        &mut self,
+        id: SymbolId,
+        ty: Option<&'a ast::Type>,
+        value: &'a ast::Expr,
+        env: &Env<'a>,
+    ) -> Option<Expr> {
+        if self.depth >= MAX_DEPTH {
+            self.leads_back(id, value.span);
+            return None;
+        }
+        let ty = match ty {
+            Some(ty) => Some(self.ty(ty, env.unit)?),
+            None => None,
+        };
+        let hint = match ty {
+            Some(Type::Enum(hint)) => Some(hint),
+            _ => None,
+        };
+        self.depth += 1;
+        let checked = self.expression(value, hint, env);
+        self.depth -= 1;
+        let checked = checked?;
+        if !matches!(checked.kind, ExprKind::Const(_)) {
+            self.not_constant(value.span);
+            return None;
+        }
+        match ty {
+            Some(ty) => self.convert(checked, &ty, "the constant's type"),
+            None => Some(checked),
+        }
+    }
+
+    fn not_constant(&mut self, span: Span) {
+        let diagnostic = Diagnostic::error(
+            codes::NOT_CONSTANT,
+            format!("`{}` is not known when compiling", self.text(span)),
+            span,
+            "a constant is needed here",
+        )
+        .with_note("it depends on the packet")
+        .with_help("`def` names what depends on the packet, `const` what does not");
+        self.report(diagnostic);
+    }
+
+    fn leads_back(&mut self, id: SymbolId, span: Span) {
+        let name = self.symbols[id].name;
+        let diagnostic = Diagnostic::error(
+            codes::RECURSION,
+            format!("`{}` is defined by itself", name.text),
+            span,
+            "this leads back to it",
+        )
+        .with_label(name.span, "declared here")
+        .with_help("definitions are expanded where they are used, so none can contain itself");
+        self.report(diagnostic);
+    }
+
+    /// Checks a constant number.
+    pub(crate) fn constant_number(&mut self, expr: &'a ast::Expr, env: &Env<'a>) -> Option<u64> {
+        let checked = self.expression(expr, None, env)?;
+        match checked.kind {
+            ExprKind::Const(Value::Uint(value)) => Some(value),
+            ExprKind::Const(_) => {
+                let title = format!("`{}` is no number", self.text(expr.span));
+                self.report(Diagnostic::error(
+                    codes::TYPE_MISMATCH,
+                    title,
+                    expr.span,
+                    "a number is needed here",
+                ));
+                None
+            }
+            _ => {
+                self.not_constant(expr.span);
+                None
+            }
+        }
+    }
+
+    fn expand(&mut self, id: SymbolId, args: &'a [ast::Expr], span: Span, env: &Env<'a>) -> Option<Expr> {
+        let symbol = self.symbols[id];
+        let SymbolKind::Def { params, body } = symbol.kind else { return None };
+        if env.open.contains(&id) {
+            self.leads_back(id, span);
+            return None;
+        }
+        self.expansions += 1;
+        if self.expansions >= MAX_EXPANSIONS {
+            if self.expansions == MAX_EXPANSIONS {
+                self.too_deep(span, "definitions grow too large when they are expanded");
+            }
+            return None;
+        }
+        let mut values = Vec::new();
+        for (param, arg) in params.iter().zip(args) {
+            values.push(self.argument(param, arg, symbol.unit, env).map(|value| (param, value)));
+        }
+        let values: Vec<_> = values.into_iter().collect::<Option<_>>()?;
+        let params =
+            values.into_iter().map(|(param, value)| (param.name.text.as_str(), Argument::Value(value)));
+        let mut open = env.open.clone();
+        open.push(id);
+        let inside = Env { unit: symbol.unit, own: None, params: params.collect(), any: None, open };
+        self.body(body, &inside)
+    }
+
+    /// A definition's body: a condition where it looks like one, so that `[any]` in it is understood.
+    pub(crate) fn body(&mut self, body: &'a ast::Expr, env: &Env<'a>) -> Option<Expr> {
+        match body.kind {
+            Ast::Compare { .. } | Ast::In { .. } => self.condition(body, env),
+            _ => self.expression(body, None, env),
+        }
+    }
+
+    fn argument(
+        &mut self,
+        param: &'a ast::Param,
+        arg: &'a ast::Expr,
+        unit: usize,
+        env: &Env<'a>,
+    ) -> Option<Expr> {
+        let ty = self.ty(&param.ty, unit)?;
+        let hint = match ty {
+            Type::Enum(hint) => Some(hint),
+            _ => None,
+        };
+        let value = match ty {
+            Type::Bool => self.condition(arg, env)?,
+            _ => self.expression(arg, hint, env)?,
+        };
+        self.convert(value, &ty, "the parameter")
+    }
+
+    fn binary(
+        &mut self,
+        op: BinaryOp,
+        left: &'a ast::Expr,
+        right: &'a ast::Expr,
+        span: Span,
+        hint: Option<EnumId>,
+        env: &Env<'a>,
+    ) -> Option<Expr> {
+        let hint = hint.or_else(|| self.enum_of(left, env)).or_else(|| self.enum_of(right, env));
+        let left = self.expression(left, hint, env).and_then(|left| self.as_number(left));
+        let right = self.expression(right, hint, env).and_then(|right| self.as_number(right));
+        let (left, right) = (left?, right?);
+        if let (ExprKind::Const(Value::Uint(a)), ExprKind::Const(Value::Uint(b))) = (&left.kind, &right.kind)
+        {
+            let Some(value) = arithmetic::apply(op, *a, *b) else {
+                self.no_result(*a, *b, span);
+                return None;
+            };
+            // `syn | ack` is still a value of the enum; what leaves its width is reported where it is compared.
+            let ty = if left.ty == right.ty { left.ty } else { Type::Uint { bits: 64 } };
+            return Some(Expr { kind: ExprKind::Const(Value::Uint(value)), ty, span });
+        }
+        let kind = ExprKind::Binary { op, left: Box::new(left), right: Box::new(right) };
+        Some(Expr { kind, ty: Type::Uint { bits: 64 }, span })
+    }
+
+    fn no_result(&mut self, a: u64, b: u64, span: Span) {
+        let diagnostic = Diagnostic::error(
+            codes::NO_RESULT,
+            format!("`{}` has no result", self.text(span)),
+            span,
+            "the computation leaves the range of numbers",
+        )
+        .with_note(format!("numbers are unsigned, from 0 to {}; the operands are {a} and {b}", u64::MAX));
+        self.report(diagnostic);
+    }
+
+    /// A number, or a slice of up to 8 bytes as one.
+    pub(crate) fn as_number(&mut self, expr: Expr) -> Option<Expr> {
+        if number_bits(&self.program, &expr.ty).is_some() {
+            return Some(expr);
+        }
+        if let Some(length) = slice_length(&expr).filter(|&length| length <= NUMBER_BYTES) {
+            return Some(Expr { ty: Type::Uint { bits: (8 * length) as u8 }, ..expr });
+        }
+        let what = describe(&self.program, &expr.ty);
+        let mut diagnostic = Diagnostic::error(
+            codes::TYPE_MISMATCH,
+            format!("`{}` is no number", self.text(expr.span)),
+            expr.span,
+            format!("this is {what}"),
+        );
+        if slice_length(&expr).is_some() {
+            diagnostic =
+                diagnostic.with_note("a slice of up to 8 bytes is a number, too; this one is longer");
+        }
+        self.report(diagnostic);
+        None
+    }
+
+    fn default_value(
+        &mut self,
+        value: &'a ast::Expr,
+        otherwise: &'a ast::Expr,
+        span: Span,
+        hint: Option<EnumId>,
+        env: &Env<'a>,
+    ) -> Option<Expr> {
+        let hint = hint.or_else(|| self.enum_of(value, env)).or_else(|| self.enum_of(otherwise, env));
+        let value = self.expression(value, hint, env);
+        let otherwise = self.expression(otherwise, hint, env);
+        let (value, otherwise) = (value?, otherwise?);
+        if value.ty == Type::Bool {
+            let diagnostic = Diagnostic::error(
+                codes::NOT_A_VALUE,
+                "a condition is always true or false and needs no default",
+                span,
+                "`default` is for values that may be missing",
+            );
+            self.report(diagnostic);
+            return None;
+        }
+        let (value, otherwise) = self.same_kind(value, otherwise, span)?;
+        let ty = self.common_type(&value, &otherwise);
+        let kind = ExprKind::Default { value: Box::new(value), otherwise: Box::new(otherwise) };
+        Some(Expr { kind, ty, span })
+    }
+
+    /// The enum whose members may stand beside `expr`.
+    pub(crate) fn enum_of(&mut self, expr: &'a ast::Expr, env: &Env<'a>) -> Option<EnumId> {
+        match &expr.kind {
+            Ast::Paren(inner) => self.enum_of(inner, env),
+            Ast::Binary { left, right, .. } | Ast::Default { value: left, otherwise: right } => {
+                self.enum_of(left, env).or_else(|| self.enum_of(right, env))
+            }
+            Ast::Path(path) => self.enum_of_path(path, expr, env),
+            _ => None,
+        }
+    }
+
+    fn enum_of_path(&mut self, path: &'a ast::Path, expr: &'a ast::Expr, env: &Env<'a>) -> Option<EnumId> {
+        let ty = match self.quietly(|checker| checker.place(path, expr.span, env))? {
+            Place::Value(_, ty) => ty,
+            Place::Param(at) => match &env.params[at].1 {
+                Argument::Value(value) => value.ty.clone(),
+                Argument::Unknown(ty) => ty.clone(),
+            },
+            Place::Const(id) => {
+                let SymbolKind::Const { ty: Some(ty), .. } = self.symbols[id].kind else { return None };
+                let unit = self.symbols[id].unit;
+                self.quietly(|checker| checker.ty(ty, unit))?
+            }
+            Place::Def(id, _) => {
+                let SymbolKind::Def { body, params } = self.symbols[id].kind else { return None };
+                if env.open.contains(&id) || !params.is_empty() {
+                    return None;
+                }
+                let mut inside = Self::env(self.symbols[id].unit);
+                inside.open.clone_from(&env.open);
+                inside.open.push(id);
+                return self.enum_of(body, &inside);
+            }
+            Place::Set(set) => self.program.sets[set].ty.clone(),
+            Place::Other(_) => return None,
+        };
+        match ty {
+            Type::Enum(id) => Some(id),
+            _ => None,
+        }
+    }
+}
+
+/// How many bytes a slice has.
+pub(crate) fn slice_length(expr: &Expr) -> Option<u32> {
+    match &expr.kind {
+        ExprKind::PayloadSlice { from, to, .. } | ExprKind::OwnPayload { from, to } => Some(to - from),
+        _ => None,
+    }
+}
+
+/// All of `parts`, without those that are constant.
+fn both(parts: Vec<Expr>, span: Span) -> Expr {
+    if parts.iter().any(|part| constant_bool(part) == Some(false)) {
+        return truth(false, span);
+    }
+    let mut parts: Vec<_> = parts.into_iter().filter(|part| constant_bool(part).is_none()).collect();
+    match parts.len() {
+        0 => truth(true, span),
+        1 => parts.remove(0),
+        _ => Expr { kind: ExprKind::And(parts), ty: Type::Bool, span },
+    }
+}
+
+/// One of `parts`, without those that are constant.
+pub(crate) fn either(parts: Vec<Expr>, span: Span) -> Expr {
+    if parts.iter().any(|part| constant_bool(part) == Some(true)) {
+        return truth(true, span);
+    }
+    let mut parts: Vec<_> = parts.into_iter().filter(|part| constant_bool(part).is_none()).collect();
+    match parts.len() {
+        0 => truth(false, span),
+        1 => parts.remove(0),
+        _ => Expr { kind: ExprKind::Or(parts), ty: Type::Bool, span },
+    }
+}
+
+fn negation(inner: Expr, span: Span) -> Expr {
+    match constant_bool(&inner) {
+        Some(value) => truth(!value, span),
+        None => Expr { kind: ExprKind::Not(Box::new(inner)), ty: Type::Bool, span },
+    }
+}
+
+/// A constant condition.
+pub(crate) fn truth(value: bool, span: Span) -> Expr {
+    Expr { kind: ExprKind::Const(Value::Bool(value)), ty: Type::Bool, span }
+}
+
+/// The value of a constant condition.
+pub(crate) fn constant_bool(expr: &Expr) -> Option<bool> {
+    match expr.kind {
+        ExprKind::Const(Value::Bool(value)) => Some(value),
+        _ => None,
+    }
+}
+
+/// The paths in an atom that say `[any]`: their first words, and where it stands.
+fn find_any<'a>(expr: &'a ast::Expr, found: &mut Vec<(&'a str, Span)>) {
+    match &expr.kind {
+        Ast::Path(path) => {
+            for step in &path.steps {
+                if let PathStepKind::Index(indices) = &step.kind
+                    && let [index] = indices.as_slice()
+                    && bare_word(index) == Some("any")
+                {
+                    found.push((&path.head.text, step.span));
+                }
+            }
+        }
+        Ast::Paren(inner) => find_any(inner, found),
+        Ast::Compare { left, right, .. }
+        | Ast::Binary { left, right, .. }
+        | Ast::Default { value: left, otherwise: right } => {
+            find_any(left, found);
+            find_any(right, found);
+        }
+        Ast::In { value, .. } => find_any(value, found),
+        _ => {}
+    }
+}

@@ -1,0 +1,188 @@
+//! `in`: what may stand behind it, and whether it can ever be true.
+
+use pktc_diagnostics::{Diagnostic, Span, codes};
+use pktc_syntax::ast::{self, ElementKind, ExprKind as Ast, InSet};
+
+use crate::checker::{Checker, Env};
+use crate::expr::slice_length;
+use crate::names::SymbolKind;
+use crate::path::Place;
+use crate::sets::element_type;
+use crate::typed::{Element, EnumId, Expr, ExprKind, Set, SetId, Type};
+use crate::types::{describe, is_address, number_bits};
+
+impl<'a> Checker<'a> {
+    /// `value in set`, `value not in { … }`.
+    pub(crate) fn membership(
+        &mut self,
+        negated: bool,
+        value: &'a ast::Expr,
+        set: &'a InSet,
+        span: Span,
+        env: &Env<'a>,
+    ) -> Option<Expr> {
+        let hint = self.enum_of(value, env);
+        let value = self.expression(value, hint, env);
+        let (id, span_of_set) = match set {
+            InSet::Literal(elements, span) => (self.literal(elements, hint, *span, env), *span),
+            InSet::Bare(element) => (self.bare(element, hint, env), element.span),
+        };
+        let (value, id) = (value?, id?);
+        let value = self.fit_set(value, id, span_of_set)?;
+        Some(Expr { kind: ExprKind::In { value: Box::new(value), set: id, negated }, ty: Type::Bool, span })
+    }
+
+    fn bare(&mut self, element: &'a ast::Element, hint: Option<EnumId>, env: &Env<'a>) -> Option<SetId> {
+        if let ElementKind::Item(expr) = &element.kind {
+            match &expr.kind {
+                Ast::Prefix(..) | Ast::MacPrefix(..) | Ast::Error => {}
+                Ast::Path(path) => {
+                    let is_member = hint.is_some_and(|hint| {
+                        path.steps.is_empty()
+                            && crate::types::member(&self.program, hint, &path.head.text).is_some()
+                    });
+                    if is_member {
+                        self.needs_equal(expr.span);
+                        return None;
+                    }
+                    match self.place(path, expr.span, env)? {
+                        Place::Set(id) => return Some(id),
+                        Place::Const(id) => {
+                            let SymbolKind::Const { value, .. } = self.symbols[id].kind else { return None };
+                            if !matches!(value.kind, Ast::Prefix(..) | Ast::MacPrefix(..)) {
+                                self.needs_equal(expr.span);
+                                return None;
+                            }
+                        }
+                        Place::Value(..) | Place::Def(..) | Place::Param(_) | Place::Other(_) => {
+                            self.not_a_set(expr.span);
+                            return None;
+                        }
+                    }
+                }
+                _ => {
+                    self.needs_equal(expr.span);
+                    return None;
+                }
+            }
+        }
+        self.literal(std::slice::from_ref(element), hint, element.span, env)
+    }
+
+    fn needs_equal(&mut self, span: Span) {
+        let text = self.text(span);
+        let title = format!("`{text}` is one value, not a set");
+        let diagnostic = Diagnostic::error(codes::WRONG_NAME, title, span, "`in` needs a set")
+            .with_help(format!("write `== {text}`, or `in {{ {text} }}`"));
+        self.report(diagnostic);
+    }
+
+    fn not_a_set(&mut self, span: Span) {
+        let title = format!("`{}` is no set", self.text(span));
+        let diagnostic = Diagnostic::error(codes::WRONG_NAME, title, span, "`in` needs a set")
+            .with_help("behind `in` stands a set's name, `{ … }`, a range or a prefix");
+        self.report(diagnostic);
+    }
+
+    fn literal(
+        &mut self,
+        elements: &'a [ast::Element],
+        hint: Option<EnumId>,
+        span: Span,
+        env: &Env<'a>,
+    ) -> Option<SetId> {
+        if elements.is_empty() {
+            let diagnostic =
+                Diagnostic::error(codes::EMPTY_RANGE, "this set holds nothing", span, "never true")
+                    .with_help("name at least one value");
+            self.report(diagnostic);
+            return None;
+        }
+        let checked = self.elements(elements, hint, env);
+        let ty = match hint {
+            Some(hint) if checked.iter().all(|(it, _)| matches!(it, Element::Uint { .. })) => {
+                Type::Enum(hint)
+            }
+            _ => self.type_of(&checked)?,
+        };
+        if checked.len() < elements.len() {
+            return None;
+        }
+        let (elements, spans): (Vec<_>, Vec<_>) = checked.into_iter().unzip();
+        let known = self.literal_sets.get(&span).into_iter().flatten();
+        let same = |id: &&SetId| {
+            let set = &self.program.sets[**id];
+            set.ty == ty && set.elements == elements
+        };
+        if let Some(&id) = known.clone().find(same) {
+            return Some(id);
+        }
+        let id = self.program.sets.push(Set { name: None, span, ty, elements });
+        self.literal_sets.entry(span).or_default().push(id);
+        self.element_spans.insert(id, spans);
+        Some(id)
+    }
+
+    /// Checks that `value` can be in the set, and gives it the elements' kind of type.
+    fn fit_set(&mut self, value: Expr, id: SetId, span: Span) -> Option<Expr> {
+        let ty = self.program.sets[id].ty.clone();
+        let is_number = number_bits(&self.program, &ty).is_some();
+        let value = if is_number && slice_length(&value).is_some() { self.as_number(value)? } else { value };
+        let same = value.ty == ty
+            || (is_address(&value.ty) && is_address(&ty))
+            || (is_number && number_bits(&self.program, &value.ty).is_some());
+        if !same {
+            // A set whose own elements were refused has been reported.
+            if !self.program.sets[id].elements.is_empty() {
+                self.wrong_set(&value, &ty, span);
+            }
+            return None;
+        }
+        self.fit_elements(&value, id)?;
+        Some(value)
+    }
+
+    fn wrong_set(&mut self, value: &Expr, ty: &Type, span: Span) {
+        let (what, held) = (describe(&self.program, &value.ty), describe(&self.program, ty));
+        let title = format!("{what} is never in a set that holds {held}");
+        let diagnostic =
+            Diagnostic::error(codes::TYPE_MISMATCH, title, span, format!("each element is {held}"))
+                .with_label(value.span, format!("this is {what}"));
+        self.report(diagnostic);
+    }
+
+    fn fit_elements(&mut self, value: &Expr, id: SetId) -> Option<()> {
+        let elements = self.program.sets[id].elements.clone();
+        let spans = self.element_spans.get(&id).cloned().unwrap_or_default();
+        let mut fits = Some(());
+        for (element, &span) in elements.iter().zip(&spans) {
+            let fit = match element {
+                Element::Uint { high, .. } if !matches!(value.kind, ExprKind::Binary { .. }) => {
+                    self.check_fits(*high, span, value)
+                }
+                Element::Bytes { low, .. } => self.check_length(low.len(), span, value),
+                _ => Some(()),
+            };
+            fits = fits.and(fit);
+        }
+        let is_family = |ty: &Type| matches!(ty, Type::Ipv4 | Type::Ipv6);
+        if is_family(&value.ty)
+            && !elements.is_empty()
+            && elements.iter().all(|it| is_family(&element_type(it)) && element_type(it) != value.ty)
+        {
+            let diagnostic = Diagnostic::warning(
+                codes::FAMILIES,
+                "this is never true",
+                value.span,
+                format!(
+                    "this is {}, and the set holds only the other family",
+                    describe(&self.program, &value.ty)
+                ),
+            )
+            .with_label(self.program.sets[id].span, "this set")
+            .with_help("`ip.src` and `ip.dst` are of either family");
+            self.report(diagnostic);
+        }
+        fits
+    }
+}

@@ -1,0 +1,107 @@
+//! Option lists in header declarations.
+
+use pktc_diagnostics::{Diagnostic, codes};
+use pktc_syntax::ast::{self, OptionItem, Word};
+
+use crate::checker::{Checker, Env, Own};
+use crate::typed::{Expr, Field, OptionDecl, Options, Position};
+
+impl<'a> Checker<'a> {
+    /// `options by kind { … }`
+    pub(crate) fn options(
+        &mut self,
+        by: &'a Word,
+        items: &'a [OptionItem],
+        env: &Env<'a>,
+    ) -> Option<Options> {
+        let mut fields = Vec::new();
+        for item in items {
+            if let OptionItem::Field(field) = item {
+                fields.push(self.field(field, "", env.unit));
+            }
+        }
+        self.lay_out(&mut fields);
+        let kind = fields.iter().position(|field| field.name.as_deref() == Some(&by.text));
+        if kind.is_none() {
+            self.unknown(&format!("field `{}` in these options", by.text), by.span, None);
+        }
+        let mut list = Options {
+            fields,
+            kind: kind?,
+            length: self.option_length(by, items, env)?,
+            end: Vec::new(),
+            pad: Vec::new(),
+            options: Vec::new(),
+        };
+        for item in items {
+            self.option_item(&mut list, item, env);
+        }
+        Some(list)
+    }
+
+    fn option_length(&mut self, by: &Word, items: &'a [OptionItem], env: &Env<'a>) -> Option<Expr> {
+        let mut fields = Vec::new();
+        let mut length = None;
+        for item in items {
+            match item {
+                // A second look at the types, whose mistakes are reported already.
+                OptionItem::Field(field) => {
+                    fields.push(self.quietly(|checker| checker.field(field, "", env.unit)));
+                }
+                OptionItem::Length(expr) => length = Some(expr),
+                OptionItem::End { .. } | OptionItem::Pad { .. } | OptionItem::Option { .. } => {}
+            }
+        }
+        let Some(length) = length else {
+            let title = "the length of these options is missing";
+            let diagnostic = Diagnostic::error(codes::BAD_PART, title, by.span, "how long is an option?")
+                .with_help("add `length len;`, in bytes, with kind and length");
+            self.report(diagnostic);
+            return None;
+        };
+        let inside = Env { own: Some(Own::Option(fields.into())), ..Self::env(env.unit) };
+        self.own_number(length, &inside)
+    }
+
+    fn option_item(&mut self, list: &mut Options, item: &'a OptionItem, env: &Env<'a>) {
+        match item {
+            OptionItem::Field(_) | OptionItem::Length(_) => {}
+            OptionItem::End { kind, name } => {
+                list.end.push(*kind);
+                self.declare_option(list, *kind, name.as_ref(), &[], env);
+            }
+            OptionItem::Pad { kind, name } => {
+                list.pad.push(*kind);
+                self.declare_option(list, *kind, name.as_ref(), &[], env);
+            }
+            OptionItem::Option { kind, name, fields } => {
+                self.declare_option(list, *kind, Some(name), fields, env);
+            }
+        }
+    }
+
+    fn declare_option(
+        &mut self,
+        list: &mut Options,
+        kind: u64,
+        name: Option<&Word>,
+        fields: &'a [ast::Field],
+        env: &Env<'a>,
+    ) {
+        let Some(name) = name else { return };
+        if list.options.iter().any(|option| option.name == name.text || option.kind == kind) {
+            let title = format!("the option `{}` or its kind {kind} is declared twice", name.text);
+            self.report(Diagnostic::error(codes::NAME_CLASH, title, name.span, "again here"));
+            return;
+        }
+        let start: u32 = list.fields.iter().map(|field| field.bits).sum();
+        let mut values: Vec<Field> = fields.iter().map(|field| self.field(field, "", env.unit)).collect();
+        self.lay_out(&mut values);
+        for value in &mut values {
+            if let Position::Start { bits, .. } = &mut value.position {
+                *bits += start;
+            }
+        }
+        list.options.push(OptionDecl { name: name.text.clone(), kind, fields: values });
+    }
+}

@@ -1,0 +1,301 @@
+//! Fixed sets and `in`.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use pktc_diagnostics::{Diagnostic, Span, codes};
+use pktc_syntax::ast::{self, ElementKind, Elements, ExprKind as Ast};
+
+use crate::arithmetic::width_of;
+use crate::checker::{Argument, Checker, Env, SetDecl};
+use crate::names::{Space, SymbolKind};
+use crate::path::{Place, bare_word};
+use crate::typed::{Element, EnumId, ExprKind, Type, Value};
+use crate::types::{describe, is_address, max_of, number_bits};
+
+impl<'a> Checker<'a> {
+    /// Fills the named sets.
+    pub(crate) fn sets(&mut self) {
+        for decl in std::mem::take(&mut self.decls.sets) {
+            self.named_set(decl);
+        }
+    }
+
+    fn named_set(&mut self, decl: SetDecl<'a>) {
+        let declared = decl.ty.and_then(|ty| self.ty(ty, decl.unit));
+        if let Some(ty) = &declared {
+            self.program.sets[decl.id].ty = ty.clone();
+        }
+        let elements = match decl.elements {
+            Elements::Literal(elements, _) => elements,
+            Elements::File(name) => {
+                self.not_yet("sets from files", name.span);
+                return;
+            }
+        };
+        let hint = match declared {
+            Some(Type::Enum(hint)) => Some(hint),
+            _ => None,
+        };
+        let elements = self.elements(elements, hint, &Self::env(decl.unit));
+        match declared {
+            Some(ty) => self.fit_declared(&elements, &ty),
+            None => {
+                if let Some(ty) = self.type_of(&elements) {
+                    self.program.sets[decl.id].ty = ty;
+                }
+            }
+        }
+        let (elements, spans) = elements.into_iter().unzip();
+        self.program.sets[decl.id].elements = elements;
+        self.element_spans.insert(decl.id, spans);
+    }
+
+    fn fit_declared(&mut self, elements: &[(Element, Span)], ty: &Type) {
+        for (element, span) in elements {
+            let found = element_type(element);
+            let fits = match (ty, element) {
+                (Type::Ip, _) => is_address(&found),
+                (Type::Uint { .. } | Type::Enum(_), Element::Uint { high, .. }) => {
+                    let bits = number_bits(&self.program, ty).unwrap_or(64);
+                    if *high > max_of(bits) {
+                        let title = format!("{high} does not fit in the set's type");
+                        let label = format!("{bits} bits hold at most {}", max_of(bits));
+                        self.report(Diagnostic::error(codes::DOES_NOT_FIT, title, *span, label));
+                    }
+                    true
+                }
+                _ => found == *ty,
+            };
+            if !fits {
+                let what = describe(&self.program, &found);
+                let title =
+                    format!("this set holds no {}", what.trim_start_matches("a ").trim_start_matches("an "));
+                self.report(Diagnostic::error(codes::TYPE_MISMATCH, title, *span, format!("this is {what}")));
+            }
+        }
+    }
+
+    /// The type that holds all elements; reports the first that is of another kind.
+    pub(crate) fn type_of(&mut self, elements: &[(Element, Span)]) -> Option<Type> {
+        let (first, first_span) = elements.first()?;
+        let mut ty = element_type(first);
+        for (element, span) in elements {
+            let other = element_type(element);
+            ty = match (ty, other) {
+                (a, b) if a == b => a,
+                (Type::Uint { bits: a }, Type::Uint { bits: b }) => Type::Uint { bits: a.max(b) },
+                (a, b) if is_address(&a) && is_address(&b) => Type::Ip,
+                (a, b) => {
+                    let title = "a set holds one kind of values";
+                    let diagnostic = Diagnostic::error(
+                        codes::TYPE_MISMATCH,
+                        title,
+                        *span,
+                        format!("this is {}", describe(&self.program, &b)),
+                    )
+                    .with_label(*first_span, format!("this is {}", describe(&self.program, &a)));
+                    self.report(diagnostic);
+                    return None;
+                }
+            };
+        }
+        Some(ty)
+    }
+
+    /// The elements of a literal, each with its place; those with mistakes are left out.
+    pub(crate) fn elements(
+        &mut self,
+        elements: &'a [ast::Element],
+        hint: Option<EnumId>,
+        env: &Env<'a>,
+    ) -> Vec<(Element, Span)> {
+        let mut checked: Vec<(Element, Span)> = Vec::new();
+        let mut seen: HashMap<Element, Span> = HashMap::new();
+        for element in elements {
+            let Some(value) = self.element(element, hint, env) else { continue };
+            if let Some(first) = seen.insert(value.clone(), element.span) {
+                let title = format!("`{}` stands in this set twice", self.text(element.span));
+                let diagnostic = Diagnostic::warning(codes::DUPLICATE, title, element.span, "again here")
+                    .with_label(first, "first here")
+                    .with_help("remove one of them");
+                self.report(diagnostic);
+            }
+            checked.push((value, element.span));
+        }
+        checked
+    }
+
+    fn element(&mut self, element: &'a ast::Element, hint: Option<EnumId>, env: &Env<'a>) -> Option<Element> {
+        match &element.kind {
+            ElementKind::Item(expr) => self.item(expr, hint, env),
+            ElementKind::Range(low, high) => {
+                let low = self.end_value(low, hint, env);
+                let high = self.end_value(high, hint, env);
+                self.range(low?, high?, element.span)
+            }
+            ElementKind::Tuple(_) => {
+                self.not_yet("tuples", element.span);
+                None
+            }
+        }
+    }
+
+    fn item(&mut self, expr: &'a ast::Expr, hint: Option<EnumId>, env: &Env<'a>) -> Option<Element> {
+        match &expr.kind {
+            Ast::Prefix(address, length) => Some(prefix(*address, *length)),
+            Ast::MacPrefix(address, length) => Some(mac_prefix(*address, *length)),
+            Ast::Path(path) if path.steps.is_empty() && self.needs_type(path, hint, env) => {
+                self.untyped_member(expr.span);
+                None
+            }
+            Ast::Path(path) => match self.quietly(|checker| checker.place(path, expr.span, env)) {
+                Some(Place::Const(id)) => match self.symbols[id].kind {
+                    SymbolKind::Const { value, .. }
+                        if matches!(value.kind, Ast::Prefix(..) | Ast::MacPrefix(..)) =>
+                    {
+                        self.item(value, hint, env)
+                    }
+                    _ => self.single(expr, hint, env),
+                },
+                _ => self.single(expr, hint, env),
+            },
+            _ => self.single(expr, hint, env),
+        }
+    }
+
+    /// Whether a bare word is only known as an enum's member, while no enum is expected.
+    fn needs_type(&mut self, path: &ast::Path, hint: Option<EnumId>, env: &Env<'a>) -> bool {
+        let name = &path.head.text;
+        let is_known = self.lookup(Space::Value, env.unit, name).is_some_and(|id| {
+            matches!(
+                self.symbols[id].kind,
+                SymbolKind::Const { .. } | SymbolKind::Def { .. } | SymbolKind::Set(_)
+            )
+        });
+        let is_param = env.params.iter().any(|(param, _)| param == name);
+        let mut enums = self.program.enums.values();
+        hint.is_none()
+            && !is_known
+            && !is_param
+            && enums.any(|it| it.members.iter().any(|(member, _)| member == name))
+    }
+
+    fn untyped_member(&mut self, span: Span) {
+        let name = self.text(span);
+        let mut enums: Vec<&str> = Vec::new();
+        for it in self.program.enums.values() {
+            if it.members.iter().any(|(member, _)| member == name) {
+                enums.push(&it.name);
+            }
+        }
+        let (first, all) = (enums[0], enums.join("`, `"));
+        let diagnostic = Diagnostic::error(
+            codes::NOT_A_VALUE,
+            format!("it is not clear which `{name}` is meant"),
+            span,
+            "a member of which enum?",
+        )
+        .with_note(format!("`{name}` is a member of `{all}`"))
+        .with_help(format!("give the set a type: `set …: {first} = {{ … }}`"));
+        self.report(diagnostic);
+    }
+
+    fn single(&mut self, expr: &'a ast::Expr, hint: Option<EnumId>, env: &Env<'a>) -> Option<Element> {
+        let value = self.end_value(expr, hint, env)?;
+        self.range(value.clone(), value, expr.span)
+    }
+
+    /// A constant in a set. A parameter of unknown value, when a definition is checked by itself, is passed over.
+    fn end_value(&mut self, expr: &'a ast::Expr, hint: Option<EnumId>, env: &Env<'a>) -> Option<Value> {
+        if let Some(word) = bare_word(expr)
+            && env.params.iter().any(|(name, arg)| *name == word && matches!(arg, Argument::Unknown(_)))
+        {
+            return None;
+        }
+        let checked = self.expression(expr, hint, env)?;
+        if let ExprKind::Const(value) = checked.kind {
+            return Some(value);
+        }
+        let title = format!("`{}` is not known when compiling", self.text(expr.span));
+        let diagnostic = Diagnostic::error(codes::NOT_CONSTANT, title, expr.span, "it depends on the packet")
+            .with_help("the elements of a set are constants; compare two fields with `==`");
+        self.report(diagnostic);
+        None
+    }
+
+    fn range(&mut self, low: Value, high: Value, span: Span) -> Option<Element> {
+        let is_empty = match (&low, &high) {
+            (Value::Uint(low), Value::Uint(high)) | (Value::Mac(low), Value::Mac(high)) => low > high,
+            (Value::Ipv4(low), Value::Ipv4(high)) => low > high,
+            (Value::Ipv6(low), Value::Ipv6(high)) => low > high,
+            (Value::Bytes(low), Value::Bytes(high)) => {
+                if low.len() != high.len() {
+                    self.bad_range(codes::TYPE_MISMATCH, span, "both ends of a range are equally long");
+                    return None;
+                }
+                low > high
+            }
+            _ => {
+                self.bad_range(codes::TYPE_MISMATCH, span, "both ends of a range are of one kind");
+                return None;
+            }
+        };
+        if is_empty {
+            self.bad_range(codes::EMPTY_RANGE, span, "a range starts with its smaller end");
+            return None;
+        }
+        match (low, high) {
+            (Value::Uint(low), Value::Uint(high)) => Some(Element::Uint { low, high }),
+            (Value::Mac(low), Value::Mac(high)) => Some(Element::Mac { low, high }),
+            (Value::Ipv4(low), Value::Ipv4(high)) => Some(Element::Ipv4 { low, high }),
+            (Value::Ipv6(low), Value::Ipv6(high)) => Some(Element::Ipv6 { low, high }),
+            (Value::Bytes(low), Value::Bytes(high)) => Some(Element::Bytes { low, high }),
+            _ => None,
+        }
+    }
+
+    fn bad_range(&mut self, code: pktc_diagnostics::Code, span: Span, why: &str) {
+        let title = format!("`{}` holds nothing", self.text(span));
+        self.report(Diagnostic::error(code, title, span, why));
+    }
+}
+
+/// All addresses of a prefix. Bits behind its length, which the lexer has reported, count as 0.
+fn prefix(address: IpAddr, length: u8) -> Element {
+    match address {
+        IpAddr::V4(address) => {
+            let host = u32::MAX.checked_shr(u32::from(length)).unwrap_or(0);
+            let low = Ipv4Addr::from_bits(address.to_bits() & !host);
+            Element::Ipv4 { low, high: Ipv4Addr::from_bits(low.to_bits() | host) }
+        }
+        IpAddr::V6(address) => {
+            let host = u128::MAX.checked_shr(u32::from(length)).unwrap_or(0);
+            let low = Ipv6Addr::from_bits(address.to_bits() & !host);
+            Element::Ipv6 { low, high: Ipv6Addr::from_bits(low.to_bits() | host) }
+        }
+    }
+}
+
+fn mac_prefix(address: u64, length: u8) -> Element {
+    let host = (1_u64 << 48_u8.saturating_sub(length)) - 1;
+    Element::Mac { low: address & !host, high: address | host }
+}
+
+pub(crate) fn element_type(element: &Element) -> Type {
+    match element {
+        Element::Uint { high, .. } => Type::Uint { bits: width_of(*high) },
+        Element::Mac { .. } => Type::Mac,
+        Element::Ipv4 { .. } => Type::Ipv4,
+        Element::Ipv6 { .. } => Type::Ipv6,
+        Element::Bytes { .. } => Type::Bytes,
+        Element::Tuple(elements) => {
+            Type::Tuple(elements.iter().map(|it| it.as_ref().map_or(Type::Bool, element_type)).collect())
+        }
+    }
+}
+
+/// `02:00:00:00:00:01`
+pub(crate) fn mac_text(address: u64) -> String {
+    address.to_be_bytes()[2..].iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
+}

@@ -1,0 +1,114 @@
+//! Expressions as trees: whether two are the same, and whether two conditions exclude each other.
+
+use crate::typed::{CompareOp, Element, Expr, ExprKind, FieldIndex, Program, Value};
+
+/// Whether both say the same, wherever they stand.
+pub(crate) fn same(a: &Expr, b: &Expr) -> bool {
+    let all = |a: &[Expr], b: &[Expr]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b));
+    match (&a.kind, &b.kind) {
+        (ExprKind::Const(a), ExprKind::Const(b)) => a == b,
+        (ExprKind::Field { instance: a, field: f }, ExprKind::Field { instance: b, field: g }) => {
+            a == b && f == g
+        }
+        (ExprKind::UnionField { instance: a, field: f }, ExprKind::UnionField { instance: b, field: g }) => {
+            a == b && f == g
+        }
+        (ExprKind::Own(a), ExprKind::Own(b)) => a == b,
+        (ExprKind::OwnPayload { from: a, to: b }, ExprKind::OwnPayload { from: c, to: d }) => {
+            a == c && b == d
+        }
+        (ExprKind::Present(a), ExprKind::Present(b))
+        | (ExprKind::Truncated(a), ExprKind::Truncated(b))
+        | (ExprKind::PayloadLength(a), ExprKind::PayloadLength(b))
+        | (ExprKind::Payload(a), ExprKind::Payload(b)) => a == b,
+        (ExprKind::UnionPresent(a), ExprKind::UnionPresent(b)) => a == b,
+        (ExprKind::Malformed(a), ExprKind::Malformed(b)) => a == b,
+        (ExprKind::Packet(a), ExprKind::Packet(b)) => a == b,
+        (
+            ExprKind::PayloadSlice { instance: a, from: b, to: c },
+            ExprKind::PayloadSlice { instance: d, from: e, to: f },
+        ) => (a, b, c) == (d, e, f),
+        (ExprKind::Not(a), ExprKind::Not(b)) => same(a, b),
+        (ExprKind::And(a), ExprKind::And(b))
+        | (ExprKind::Or(a), ExprKind::Or(b))
+        | (ExprKind::Tuple(a), ExprKind::Tuple(b)) => all(a, b),
+        (ExprKind::Compare { op: o, left: a, right: b }, ExprKind::Compare { op: p, left: c, right: d }) => {
+            o == p && same(a, c) && same(b, d)
+        }
+        (ExprKind::In { value: a, set: s, negated: m }, ExprKind::In { value: b, set: t, negated: n }) => {
+            s == t && m == n && same(a, b)
+        }
+        (ExprKind::Binary { op: o, left: a, right: b }, ExprKind::Binary { op: p, left: c, right: d }) => {
+            o == p && same(a, c) && same(b, d)
+        }
+        (ExprKind::Default { value: a, otherwise: b }, ExprKind::Default { value: c, otherwise: d }) => {
+            same(a, c) && same(b, d)
+        }
+        _ => false,
+    }
+}
+
+/// Like [`same`], where two literal sets are the same if they hold the same: in a header's declaration, each
+/// field writes out its own `when`.
+pub(crate) fn same_condition(program: &Program, a: &Expr, b: &Expr) -> bool {
+    match (&a.kind, &b.kind) {
+        (ExprKind::In { value: a, set: s, negated: m }, ExprKind::In { value: b, set: t, negated: n }) => {
+            m == n && program.sets[*s].elements == program.sets[*t].elements && same(a, b)
+        }
+        (ExprKind::And(a), ExprKind::And(b)) | (ExprKind::Or(a), ExprKind::Or(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_condition(program, a, b))
+        }
+        (ExprKind::Not(a), ExprKind::Not(b)) => same_condition(program, a, b),
+        _ => same(a, b),
+    }
+}
+
+/// Whether two conditions can be seen to exclude each other: they ask one field for values of which none is in
+/// both.
+pub(crate) fn disjoint(program: &Program, a: &Expr, b: &Expr) -> bool {
+    let (a, b) = (requirements(program, a), requirements(program, b));
+    a.iter().any(|(field, values)| {
+        b.iter().any(|(other, others)| {
+            field == other
+                && values.iter().all(|&(low, high)| others.iter().all(|&(from, to)| high < from || to < low))
+        })
+    })
+}
+
+/// What a condition asks of single fields: each must lie in one of the ranges.
+fn requirements(program: &Program, condition: &Expr) -> Vec<(FieldIndex, Vec<(u64, u64)>)> {
+    match &condition.kind {
+        ExprKind::And(parts) => parts.iter().flat_map(|part| requirements(program, part)).collect(),
+        ExprKind::Compare { op, left, right } => match (&left.kind, &right.kind) {
+            (ExprKind::Own(field), ExprKind::Const(Value::Uint(value))) => {
+                vec![(*field, ranges(*op, *value))]
+            }
+            _ => Vec::new(),
+        },
+        ExprKind::In { value, set, negated: false } => match value.kind {
+            ExprKind::Own(field) => {
+                let ranges = program.sets[*set].elements.iter().filter_map(|element| match element {
+                    Element::Uint { low, high } => Some((*low, *high)),
+                    _ => None,
+                });
+                vec![(field, ranges.collect())]
+            }
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+/// The values that compare so with `value`.
+fn ranges(op: CompareOp, value: u64) -> Vec<(u64, u64)> {
+    let below = value.checked_sub(1).map(|high| (0, high));
+    let above = value.checked_add(1).map(|low| (low, u64::MAX));
+    match op {
+        CompareOp::Equal => vec![(value, value)],
+        CompareOp::NotEqual => below.into_iter().chain(above).collect(),
+        CompareOp::Less => below.into_iter().collect(),
+        CompareOp::LessEqual => vec![(0, value)],
+        CompareOp::Greater => above.into_iter().collect(),
+        CompareOp::GreaterEqual => vec![(value, u64::MAX)],
+    }
+}

@@ -1,0 +1,4 @@
+//! Tests of the checker: what compiles and what comes out, what does not and what is said.
+
+mod programs;
+mod support;
