@@ -1,3 +1,151 @@
 //! BPF over virtual registers to machine code: register allocation, the stack frame, branches.
+//!
+//! [`generate`] is the list of stages; what holds after each:
+//!
+//! 1. `cleanup`: every block can be reached, none is empty without need; cold blocks are last.
+//! 2. `edges`: no critical edges; nothing jumps to the entry.
+//! 3. `ssa`: every register is written once; joins have parameters; copies are gone.
+//! 4. `optimise` (optional): constants are in the instructions or next to their uses; no dead code.
+//! 5. `allocate`: every value has a machine register or a stack slot at every point.
+//! 6. `emit`: machine instructions in blocks.
+//! 7. `peephole` (optional): no move whose destination holds the value already.
+//! 8. `layout`: instructions in a row.
+//! 9. `branch`: every jump has a distance that 16 bits hold.
+//! 10. `lint` (tests and debug builds): what the verifier refuses in any program is not there.
 
+mod allocate;
+mod branch;
+mod cleanup;
+mod edges;
+mod effects;
+mod emit;
+mod graph;
+mod layout;
+mod lint;
+mod listing;
 pub mod module;
+mod operands;
+mod optimise;
+mod peephole;
+mod ssa;
+
+use pktc_diagnostics::{Diagnostic, Span, codes};
+use pktc_lower::vcode::{VFunction, VInsn, VModule};
+
+use edges::Split;
+pub use listing::listing;
+use module::{MachineInsn, Module, Program};
+
+/// Bytes of stack that a program has on every kernel (`MAX_BPF_STACK`).
+pub const STACK_SIZE: u32 = 512;
+
+/// 8-byte slots of code that a program may have (`BPF_COMPLEXITY_LIMIT_INSNS`, since 5.2).
+pub const LONGEST_PROGRAM: usize = 1_000_000;
+
+/// What code generation may be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CodegenOptions {
+    /// Whether the optional passes run.
+    pub optimise: bool,
+}
+
+/// Turns virtual code into machine code.
+///
+/// # Errors
+///
+/// A program that needs more stack or is longer than kernels take (with its span). Virtual code that breaks
+/// the contract of [`pktc_lower::vcode`] gives an error that names the mistake as one of the compiler.
+pub fn generate(module: VModule, options: &CodegenOptions) -> Result<Module, Vec<Diagnostic>> {
+    let mut programs = Vec::with_capacity(module.programs.len());
+    let mut diagnostics = Vec::new();
+    for function in module.programs {
+        match generate_program(function, options) {
+            Ok(program) => programs.push(program),
+            Err(diagnostic) => diagnostics.push(*diagnostic),
+        }
+    }
+    if diagnostics.is_empty() { Ok(Module { programs, maps: module.maps }) } else { Err(diagnostics) }
+}
+
+fn generate_program(function: VFunction, options: &CodegenOptions) -> Result<Program, Box<Diagnostic>> {
+    let (name, span, frags) = (function.name.clone(), function.span, function.frags);
+    let broken = |what: String| Box::new(broken(&name, span, &what));
+    let function = cleanup::clean_up(function);
+    let Split { function, layout } = edges::split_critical_edges(function);
+    let mut ssa = ssa::build_ssa(function).map_err(|unwritten| {
+        let what = format!("{} is read but not written on every way there", unwritten.reg);
+        Box::new(self::broken(&name, unwritten.span, &what))
+    })?;
+    if options.optimise {
+        optimise::optimise(&mut ssa);
+    }
+    check_length(&name, span, shortest_length(&ssa.function), " or more")?;
+    let allocation = allocate::allocate(&ssa).map_err(broken)?;
+    let mut function = emit::emit(&ssa.function, &allocation).map_err(broken)?;
+    check_stack(&name, span, function.stack)?;
+    if options.optimise {
+        peephole::remove_redundant_moves(&mut function);
+    }
+    let stack = function.stack;
+    let row = layout::lay_out(function, &layout, options.optimise);
+    let code = branch::resolve_distances(&row).map_err(broken)?;
+    check_length(&name, span, code.iter().map(|(insn, _)| pktc_bpf::slots(insn)).sum(), "")?;
+    let program = program(name.clone(), frags, code, stack);
+    if cfg!(debug_assertions) {
+        lint::lint(&program).map_err(broken)?;
+    }
+    Ok(program)
+}
+
+/// Splits instructions from their sources, of which each stands where it starts to hold.
+fn program(name: String, frags: bool, code: Vec<(MachineInsn, Span)>, stack: u32) -> Program {
+    let mut program =
+        Program { name, frags, insns: Vec::with_capacity(code.len()), lines: Vec::new(), stack };
+    for (index, (insn, span)) in code.into_iter().enumerate() {
+        program.insns.push(insn);
+        if program.lines.last().is_none_or(|&(_, last)| last != span) {
+            program.lines.push((index, span));
+        }
+    }
+    program
+}
+
+fn check_stack(name: &str, span: Span, used: u32) -> Result<(), Box<Diagnostic>> {
+    if used <= STACK_SIZE {
+        return Ok(());
+    }
+    let title = format!("program `{name}` needs {used} bytes of stack, of {STACK_SIZE} that there are");
+    let diagnostic = Diagnostic::error(codes::STACK_FULL, title, span, "this program keeps too much at once")
+        .with_note(
+            "Every field that rules compare takes a word of stack from where it is read to its last use.",
+        )
+        .with_help("Use fewer different header fields in one program, or split its rules over two programs.");
+    Err(Box::new(diagnostic))
+}
+
+/// How many instructions `function` becomes at least: what is much too long need not be allocated.
+fn shortest_length(function: &VFunction) -> usize {
+    let insns = function.blocks.values().flat_map(|block| &block.insns);
+    insns.filter(|(insn, _)| !matches!(insn, VInsn::Mov { .. })).count()
+}
+
+fn check_length(name: &str, span: Span, slots: usize, more: &str) -> Result<(), Box<Diagnostic>> {
+    if slots <= LONGEST_PROGRAM {
+        return Ok(());
+    }
+    let title =
+        format!("program `{name}` has {slots} instructions{more}, and kernels take {LONGEST_PROGRAM}");
+    let diagnostic = Diagnostic::error(codes::PROGRAM_TOO_LONG, title, span, "this program is too long")
+        .with_help(
+            "Put values that many rules compare into a set, or split the rules over several programs.",
+        );
+    Err(Box::new(diagnostic))
+}
+
+/// A mistake of the compiler that shows in `name`.
+fn broken(name: &str, span: Span, what: &str) -> Diagnostic {
+    let title = format!("pktc made code for `{name}` that it cannot finish");
+    Diagnostic::error(codes::BROKEN_CODE, title, span, "while compiling this")
+        .with_note(what)
+        .with_help("This is a mistake in pktc, not in your program: please report it with the source.")
+}

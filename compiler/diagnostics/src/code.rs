@@ -26,7 +26,8 @@ macro_rules! codes {
 }
 
 // E01xx text and syntax; E02xx names and files; E03xx types and values; E04xx presence and certainty;
-// E05xx header declarations; E06xx what this version or target lacks; E07xx tests and captures; W0xxx warnings.
+// E05xx header declarations; E06xx what this version or target lacks; E07xx tests and captures; E08xx what
+// kernels do not take, and mistakes of the compiler; W0xxx warnings.
 codes! {
     SYNTAX = "E0100", "the text does not follow the grammar";
     BAD_TOKEN = "E0101", "these characters form no token";
@@ -86,4 +87,7 @@ codes! {
     SHADOWS = "W0005", "a name hides one of the standard library";
     DUPLICATE = "W0006", "a set names an element twice";
     LATER_FRAGMENTS = "W0007", "a rule on a transport header misses later fragments";
+    STACK_FULL = "E0800", "a program needs more stack than kernels give it";
+    PROGRAM_TOO_LONG = "E0801", "a program has more instructions than kernels take";
+    BROKEN_CODE = "E0899", "the compiler made code that it cannot finish: a mistake in pktc";
 }
