@@ -57,7 +57,8 @@ pub fn emit(checked: &Checked, stage: Emit, options: &Options) -> Result<String,
         Emit::Rules | Emit::Flow => emit_ir(checked, stage, options),
         Emit::Asm => {
             let built = build(checked, &subjects(checked), options)?;
-            let listings = built.module.programs.iter().map(|program| pktc_codegen::listing(program, &checked.sources));
+            let listings =
+                built.module.programs.iter().map(|program| pktc_codegen::listing(program, &checked.sources));
             Ok(listings.collect::<Vec<_>>().join("\n"))
         }
         Emit::Object => {

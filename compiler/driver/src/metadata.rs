@@ -61,7 +61,11 @@ fn counter_infos(checked: &Checked, program: &Program, counters: &CounterLayout)
 fn set_infos(program: &Program) -> Vec<SetInfo> {
     let named = program.sets.values().filter_map(|set| Some((set.name.clone()?, set)));
     named
-        .map(|(name, set)| SetInfo { elements: set.elements.len() as u64, name, ty: type_name(program, &set.ty) })
+        .map(|(name, set)| SetInfo {
+            elements: set.elements.len() as u64,
+            name,
+            ty: type_name(program, &set.ty),
+        })
         .collect()
 }
 

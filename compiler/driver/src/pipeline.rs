@@ -12,9 +12,7 @@ use pktc_lower::{CounterLayout, lower};
 use pktc_object::{CounterRange, Metadata};
 use pktc_semantics::files::Files;
 use pktc_semantics::rules::RuleTable;
-use pktc_semantics::typed::{
-    Action, ActionKind, ChainId, Program, Stmt, Verdict, Xdp, XdpId,
-};
+use pktc_semantics::typed::{Action, ActionKind, ChainId, Program, Stmt, Verdict, Xdp, XdpId};
 
 use crate::metadata::describe;
 use crate::options::{Counters, Level, Options};
@@ -84,11 +82,14 @@ pub fn build(checked: &Checked, subjects: &[Subject], options: &Options) -> Resu
     let rules = rule_programs(program, checked, subjects, options)?;
     let flows = flows(program, &rules, options.level)?;
     let (virtual_code, counters) = lower(&flows, program.counters.len() as u32, options.access);
-    let module = pktc_codegen::generate(virtual_code, &CodegenOptions { optimise: options.level == Level::O2 })?;
+    let module =
+        pktc_codegen::generate(virtual_code, &CodegenOptions { optimise: options.level == Level::O2 })?;
     let ranges = counter_ranges(&rules, &counters);
     let metadata = describe(checked, program, &rules, &ranges, &counters);
     let object = pktc_object::write(&module, &metadata, &checked.sources).map_err(|error| {
-        let span = rules.first().map_or(pktc_diagnostics::Span { file: checked.entry, start: 0, end: 0 }, |rules| rules.span);
+        let span = rules
+            .first()
+            .map_or(pktc_diagnostics::Span { file: checked.entry, start: 0, end: 0 }, |rules| rules.span);
         vec![Diagnostic::error(codes::OBJECT, error.to_string(), span, "in the object of this program")]
     })?;
     let tables = rules.into_iter().map(|rules| rules.rules).collect();
@@ -118,7 +119,11 @@ pub(crate) fn rule_programs(
 }
 
 /// Flow IR of each program.
-pub(crate) fn flows(program: &Program, rules: &[RuleProgram], level: Level) -> Result<Vec<Flow>, Vec<Diagnostic>> {
+pub(crate) fn flows(
+    program: &Program,
+    rules: &[RuleProgram],
+    level: Level,
+) -> Result<Vec<Flow>, Vec<Diagnostic>> {
     collect(rules.iter().map(|rules| {
         let mut flow = build_flow(program, rules)?;
         verified(&flow, "specialise");

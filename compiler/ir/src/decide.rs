@@ -135,7 +135,13 @@ impl Builder {
         })
     }
 
-    fn rule_actions(&mut self, actions: &[Action], decider: Decider, next: Decision, leave: Decision) -> Decision {
+    fn rule_actions(
+        &mut self,
+        actions: &[Action],
+        decider: Decider,
+        next: Decision,
+        leave: Decision,
+    ) -> Decision {
         let may_end_before = actions.iter().any(|action| matches!(action, Action::Chain { .. }));
         if matches!(actions.last(), Some(Action::Verdict(_))) && !may_end_before {
             return self.actions(actions, decider, next, leave);
@@ -164,7 +170,9 @@ impl Builder {
             Cond::Test(test, span) => self.push(Step::Test { test: test.clone(), then, otherwise }, *span),
             Cond::Not(inner) => self.cond(inner, otherwise, then),
             Cond::And(parts) => parts.iter().rev().fold(then, |then, part| self.cond(part, then, otherwise)),
-            Cond::Or(parts) => parts.iter().rev().fold(otherwise, |otherwise, part| self.cond(part, then, otherwise)),
+            Cond::Or(parts) => {
+                parts.iter().rev().fold(otherwise, |otherwise, part| self.cond(part, then, otherwise))
+            }
             Cond::If(parts) => {
                 let [cond, first, second] = &**parts;
                 let first = self.cond(first, then, otherwise);
@@ -233,7 +241,10 @@ impl Needs {
         self.items.insert(item.index());
         if let Item::Part(part) = &program.items[item] {
             // A part is looked for where its header is parsed.
-            let owner = program.items.iter().find(|(_, other)| matches!(other, Item::Header(place) if *place == part.place));
+            let owner = program
+                .items
+                .iter()
+                .find(|(_, other)| matches!(other, Item::Header(place) if *place == part.place));
             if let Some((owner, _)) = owner {
                 self.items.insert(owner.index());
             }

@@ -118,8 +118,12 @@ impl End {
     pub fn targets(&self) -> Vec<Block> {
         match *self {
             End::Goto(target) => vec![target],
-            End::Branch { then, otherwise, .. } | End::Masked { then, otherwise, .. } => vec![otherwise, then],
-            End::Check { ok, short, .. } | End::Seek { ok, short, .. } | End::Canon { ok, short } => vec![ok, short],
+            End::Branch { then, otherwise, .. } | End::Masked { then, otherwise, .. } => {
+                vec![otherwise, then]
+            }
+            End::Check { ok, short, .. } | End::Seek { ok, short, .. } | End::Canon { ok, short } => {
+                vec![ok, short]
+            }
             End::Finish { .. } => Vec::new(),
         }
     }

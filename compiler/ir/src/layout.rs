@@ -27,9 +27,9 @@ impl Container {
             let bytes = size.bytes();
             let aligned = first / bytes * bytes;
             let last_start = limit.checked_sub(bytes)?;
-            let offset = [aligned, first.min(last_start)].into_iter().find(|&start| {
-                start <= first && start + bytes >= end && start + bytes <= limit
-            })?;
+            let offset = [aligned, first.min(last_start)]
+                .into_iter()
+                .find(|&start| start <= first && start + bytes >= end && start + bytes <= limit)?;
             Some(Container { offset, size, shift: (offset + bytes) * 8 - bit - width, width })
         })
     }

@@ -66,7 +66,12 @@ impl RulePrinter<'_> {
             match node {
                 Node::Rule { id, condition, actions, .. } => {
                     let name = &self.rules.rules.info(*id).name;
-                    let line = format!("rule {} {name}: {} => {}", id.0, self.cond(condition), self.actions(actions));
+                    let line = format!(
+                        "rule {} {name}: {} => {}",
+                        id.0,
+                        self.cond(condition),
+                        self.actions(actions)
+                    );
                     self.line(depth, &line);
                 }
                 Node::When { condition, body } => {
@@ -114,7 +119,8 @@ impl RulePrinter<'_> {
         match test {
             Test::Present(item) => self.item(&self.rules.items[*item]),
             Test::Malformed { headers, .. } => {
-                let names: Vec<_> = headers.iter().map(|&id| self.program.headers[id].name.as_str()).collect();
+                let names: Vec<_> =
+                    headers.iter().map(|&id| self.program.headers[id].name.as_str()).collect();
                 format!("malformed({})", names.join(" "))
             }
             Test::Bytes { slot, mask, value } => {
@@ -193,7 +199,9 @@ fn print_op(flow: &Flow, op: &Op) -> String {
             format!("{} = {op:?} {}, {}", value(dst), value(left), arg(flow, *right)).to_lowercase()
         }
         Op::Swap { dst, src, size } => format!("{} = swap{} {}", value(dst), size.bytes() * 8, value(src)),
-        Op::Read { dst, offset, size } => format!("{} = read {}..{}", value(dst), offset, offset + size.bytes()),
+        Op::Read { dst, offset, size } => {
+            format!("{} = read {}..{}", value(dst), offset, offset + size.bytes())
+        }
         Op::ReadAt { dst, base, offset, size } => {
             format!("{} = read {} + {offset}..{}", value(dst), value(base), offset + size.bytes())
         }

@@ -9,7 +9,9 @@ use cranelift_entity::{PrimaryMap, entity_impl};
 use pktc_bpf::Size;
 use pktc_diagnostics::Span;
 use pktc_semantics::rules::{RuleId, RuleTable};
-use pktc_semantics::typed::{BinaryOp, CompareOp, CounterId, Expr, FieldIndex, HeaderId, Scope, UnionId, Verdict};
+use pktc_semantics::typed::{
+    BinaryOp, CompareOp, CounterId, Expr, FieldIndex, HeaderId, Scope, UnionId, Verdict,
+};
 
 /// An [`Item`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -45,7 +45,12 @@ struct Tail {
 }
 
 /// Lowers `flow`; `first_rule` is the entry of its first counter.
-pub(crate) fn lower_function(flow: &Flow, counters: &CounterLayout, first_rule: Option<u32>, access: Access) -> VFunction {
+pub(crate) fn lower_function(
+    flow: &Flow,
+    counters: &CounterLayout,
+    first_rule: Option<u32>,
+    access: Access,
+) -> VFunction {
     let values = flow.values.len() as u32;
     let mut lowering = Lowering {
         flow,
@@ -235,7 +240,13 @@ impl Lowering<'_> {
         let (dst, zero, cursor) = (self.register(dst), self.fresh(), self.cursor);
         let right = Operand::Reg(cursor);
         self.push(VInsn::Alu { op: AluOp::Sub, width: Width::W64, dst: zero, left: cursor, right });
-        self.push(VInsn::Alu { op: AluOp::And, width: Width::W32, dst, left: zero, right: Operand::Imm(0xff) });
+        self.push(VInsn::Alu {
+            op: AluOp::And,
+            width: Width::W32,
+            dst,
+            left: zero,
+            right: Operand::Imm(0xff),
+        });
     }
 
     fn alu(&mut self, op: AluOp, dst: Value, left: Value, right: Arg) {
@@ -248,11 +259,8 @@ impl Lowering<'_> {
         };
         // A mask of at most 32 bits clears the upper half, as 32-bit operations do.
         let narrow = op == AluOp::And && matches!(right, Arg::Const(mask) if u32::try_from(mask).is_ok());
-        let (width, right) = if narrow {
-            (Width::W32, self.operand32(right))
-        } else {
-            (Width::W64, self.operand(right))
-        };
+        let (width, right) =
+            if narrow { (Width::W32, self.operand32(right)) } else { (Width::W64, self.operand(right)) };
         self.push(VInsn::Alu { op, width, dst, left, right });
     }
 
@@ -310,7 +318,15 @@ impl Lowering<'_> {
     }
 
     /// Branches by `left & mask == value`.
-    fn masked(&mut self, left: Value, size: Size, mask: u64, value: u64, then: VBlockId, otherwise: VBlockId) {
+    fn masked(
+        &mut self,
+        left: Value,
+        size: Size,
+        mask: u64,
+        value: u64,
+        then: VBlockId,
+        otherwise: VBlockId,
+    ) {
         let width = if size == Size::U64 { Width::W64 } else { Width::W32 };
         let whole = mask == pktc_ir::layout::low_bits(size.bytes() * 8);
         let left = self.register(left);
@@ -328,7 +344,11 @@ impl Lowering<'_> {
     }
 
     fn combine(&mut self, op: AluOp, left: VReg, with: u64, width: Width) -> VReg {
-        let right = if width == Width::W32 { self.operand32(Arg::Const(with)) } else { self.operand(Arg::Const(with)) };
+        let right = if width == Width::W32 {
+            self.operand32(Arg::Const(with))
+        } else {
+            self.operand(Arg::Const(with))
+        };
         let dst = self.fresh();
         self.push(VInsn::Alu { op, width, dst, left, right });
         dst

@@ -45,9 +45,14 @@ fn trace(blocks: &PrimaryMap<VBlockId, VBlock>) -> Vec<VBlockId> {
 fn rename(end: &Terminator, to: &SecondaryMap<VBlockId, VBlockId>) -> Terminator {
     match end {
         Terminator::Goto(target) => Terminator::Goto(to[*target]),
-        &Terminator::Branch { condition, width, left, right, taken, fallthrough } => {
-            Terminator::Branch { condition, width, left, right, taken: to[taken], fallthrough: to[fallthrough] }
-        }
+        &Terminator::Branch { condition, width, left, right, taken, fallthrough } => Terminator::Branch {
+            condition,
+            width,
+            left,
+            right,
+            taken: to[taken],
+            fallthrough: to[fallthrough],
+        },
         Terminator::Exit(value) => Terminator::Exit(*value),
     }
 }

@@ -18,8 +18,9 @@ use vcode::VModule;
 #[must_use]
 pub fn lower(flows: &[Flow], named: u32, access: Access) -> (VModule, CounterLayout) {
     let counters = CounterLayout::new(flows, named);
-    let programs = flows.iter().enumerate().map(|(index, flow)| {
-        function::lower_function(flow, &counters, counters.first_rule(index), access)
-    });
+    let programs = flows
+        .iter()
+        .enumerate()
+        .map(|(index, flow)| function::lower_function(flow, &counters, counters.first_rule(index), access));
     (VModule { programs: programs.collect(), maps: counters.maps() }, counters)
 }

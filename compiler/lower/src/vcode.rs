@@ -103,7 +103,14 @@ pub enum Terminator {
     /// Goes on there.
     Goto(VBlockId),
     /// `if left condition right goto taken`, else on to `fallthrough` (which the kernel's verifier walks first).
-    Branch { condition: Condition, width: Width, left: VReg, right: Operand<VReg>, taken: VBlockId, fallthrough: VBlockId },
+    Branch {
+        condition: Condition,
+        width: Width,
+        left: VReg,
+        right: Operand<VReg>,
+        taken: VBlockId,
+        fallthrough: VBlockId,
+    },
     /// Ends the program with that value.
     Exit(Operand<VReg>),
 }

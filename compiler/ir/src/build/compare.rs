@@ -49,8 +49,13 @@ impl RuleBuilder<'_> {
                 let other = Cond::negate(right.clone());
                 Cond::choose(left, right, other)
             }
-            (Operand::Cond(cond), Operand::Num(Num::Const(bit))) | (Operand::Num(Num::Const(bit)), Operand::Cond(cond)) => {
-                if bit == 0 { Cond::negate(cond) } else { cond }
+            (Operand::Cond(cond), Operand::Num(Num::Const(bit)))
+            | (Operand::Num(Num::Const(bit)), Operand::Cond(cond)) => {
+                if bit == 0 {
+                    Cond::negate(cond)
+                } else {
+                    cond
+                }
             }
             (left, right) => {
                 let (left, right) = (self.number(left, span), self.number(right, span));
@@ -147,7 +152,9 @@ impl RuleBuilder<'_> {
             }
             Operand::Ipv4(num) => {
                 let merged = ranges::merge(elements.iter().filter_map(|element| match element {
-                    Element::Ipv4 { low, high } => Some((u64::from(low.to_bits()), u64::from(high.to_bits()))),
+                    Element::Ipv4 { low, high } => {
+                        Some((u64::from(low.to_bits()), u64::from(high.to_bits())))
+                    }
                     _ => None,
                 }));
                 self.num_member(num, merged, span)
@@ -173,7 +180,8 @@ impl RuleBuilder<'_> {
         if length <= 8 {
             let as_number = |text: &Vec<u8>| text.iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte));
             let numbers = elements.iter().filter_map(number_range);
-            let merged = ranges::merge(strings.map(|(low, high)| (as_number(low), as_number(high))).chain(numbers));
+            let merged =
+                ranges::merge(strings.map(|(low, high)| (as_number(low), as_number(high))).chain(numbers));
             let num = self.number(Operand::Bytes(slots.to_vec()), span);
             return self.num_member(num, merged, span);
         }
@@ -191,7 +199,11 @@ impl RuleBuilder<'_> {
         if let Some(parts) = self.masked_alternatives(&num, &merged, span) {
             return Cond::or(parts);
         }
-        if merged.is_empty() { Cond::Const(false) } else { Cond::Test(Test::Ranges { value: num, ranges: merged }, span) }
+        if merged.is_empty() {
+            Cond::Const(false)
+        } else {
+            Cond::Test(Test::Ranges { value: num, ranges: merged }, span)
+        }
     }
 
     /// A few values and prefixes as masked comparisons, without a change of byte order.
@@ -199,7 +211,8 @@ impl RuleBuilder<'_> {
         const FEW: usize = 4;
         let Num::Bits { slot, shift, width } = *num else {
             let single = merged.len() <= FEW && merged.iter().all(|(low, high)| low == high);
-            return single.then(|| merged.iter().map(|&(value, _)| self.num_is(num.clone(), value, span)).collect());
+            return single
+                .then(|| merged.iter().map(|&(value, _)| self.num_is(num.clone(), value, span)).collect());
         };
         if merged.len() > FEW {
             return None;
@@ -211,13 +224,18 @@ impl RuleBuilder<'_> {
             aligned.then_some((low_bits(width) & !free, low))
         };
         let prefixes: Vec<_> = merged.iter().map(as_prefix).collect::<Option<_>>()?;
-        Some(prefixes.into_iter().map(|(mask, value)| {
-            if mask == 0 {
-                return Cond::Const(true);
-            }
-            let (mask, value) = (swap_bytes(mask << shift, size), swap_bytes(value << shift, size));
-            Cond::Test(Test::Bytes { slot, mask, value }, span)
-        }).collect())
+        Some(
+            prefixes
+                .into_iter()
+                .map(|(mask, value)| {
+                    if mask == 0 {
+                        return Cond::Const(true);
+                    }
+                    let (mask, value) = (swap_bytes(mask << shift, size), swap_bytes(value << shift, size));
+                    Cond::Test(Test::Bytes { slot, mask, value }, span)
+                })
+                .collect(),
+        )
     }
 }
 
@@ -239,7 +257,6 @@ fn wide_member(wide: Wide, merged: Vec<(u128, u128)>, span: Span) -> Cond {
 
 /// `num == value` as masked comparisons of slots, in host order; `Some(None)` if it can never hold, `None` if it
 /// has no such form.
-#[expect(clippy::type_complexity, reason = "slot, mask and value of each comparison")]
 fn split(num: &Num, value: u64) -> Option<Option<Vec<(SlotId, u64, u64)>>> {
     use pktc_semantics::typed::BinaryOp;
     match num {
@@ -262,11 +279,15 @@ fn split(num: &Num, value: u64) -> Option<Option<Vec<(SlotId, u64, u64)>>> {
             if *by != u64::from(*width) {
                 return None;
             }
-            let (Some(high), Some(low)) = (split(high, value >> by)?, split(right, value & low_bits(*width))?) else {
+            let (Some(high), Some(low)) =
+                (split(high, value >> by)?, split(right, value & low_bits(*width))?)
+            else {
                 return Some(None);
             };
             Some(Some(low.into_iter().chain(high).collect()))
         }
-        Num::Const(_) | Num::Slot(_) | Num::PacketLength | Num::Ifindex | Num::Queue | Num::Binary { .. } => None,
+        Num::Const(_) | Num::Slot(_) | Num::PacketLength | Num::Ifindex | Num::Queue | Num::Binary { .. } => {
+            None
+        }
     }
 }

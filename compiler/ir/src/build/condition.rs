@@ -36,7 +36,11 @@ impl RuleBuilder<'_> {
                 self.operand(expr, &mut |this, operand| match operand {
                     Operand::Cond(cond) => cond,
                     Operand::Num(num) => this.non_zero(num, span),
-                    Operand::Ipv4(_) | Operand::Ipv6(_) | Operand::Mac(..) | Operand::Bytes(_) | Operand::Text(_) => {
+                    Operand::Ipv4(_)
+                    | Operand::Ipv6(_)
+                    | Operand::Mac(..)
+                    | Operand::Bytes(_)
+                    | Operand::Text(_) => {
                         this.not_yet("this as a condition", span);
                         Cond::Const(false)
                     }

@@ -17,7 +17,11 @@ use crate::rule::{Action, Item, ItemId, Node, RuleProgram, Slot, SlotId};
 ///
 /// # Errors
 /// What this version cannot compile, each with its place.
-pub fn build_rules(program: &Program, sources: &SourceMap, xdp: &Xdp) -> Result<RuleProgram, Vec<Diagnostic>> {
+pub fn build_rules(
+    program: &Program,
+    sources: &SourceMap,
+    xdp: &Xdp,
+) -> Result<RuleProgram, Vec<Diagnostic>> {
     let mut builder = RuleBuilder {
         program,
         rules: RuleTable::new(program, sources, xdp),

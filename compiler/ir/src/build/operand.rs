@@ -4,8 +4,8 @@
 use pktc_bpf::Size;
 use pktc_diagnostics::Span;
 use pktc_semantics::typed::{
-    BinaryOp, Expr, ExprKind, Field, FieldIndex, Header, Index, Instance, PacketField, Scope, Type, UnionFieldKind,
-    UnionInstance, Value,
+    BinaryOp, Expr, ExprKind, Field, FieldIndex, Header, Index, Instance, PacketField, Scope, Type,
+    UnionFieldKind, UnionInstance, Value,
 };
 
 use super::RuleBuilder;
@@ -49,7 +49,9 @@ impl<'b> RuleBuilder<'b> {
             ExprKind::Field { instance, field } => self.field(*instance, *field, expr.span, then),
             ExprKind::UnionField { instance, field } => self.union_field(*instance, *field, expr, then),
             ExprKind::Packet(field) => then(self, Operand::Num(packet_field(*field))),
-            ExprKind::PayloadLength(instance) => self.of_header(*instance, expr.span, Slot::PayloadLength, then),
+            ExprKind::PayloadLength(instance) => {
+                self.of_header(*instance, expr.span, Slot::PayloadLength, then)
+            }
             ExprKind::Truncated(instance) => self.of_header(*instance, expr.span, Slot::Truncated, then),
             ExprKind::PayloadSlice { instance, from, to } => self.slice(*instance, *from..*to, expr, then),
             ExprKind::Binary { op, left, right } => self.binary(*op, left, right, expr.span, then),
@@ -109,7 +111,9 @@ impl<'b> RuleBuilder<'b> {
     pub(super) fn number(&mut self, operand: Operand, span: Span) -> Num {
         match operand {
             Operand::Num(num) | Operand::Ipv4(num) | Operand::Mac(num) => num,
-            Operand::Bytes(slots) if slots.iter().map(|(_, size)| size.bytes()).sum::<u32>() <= 8 => joined(&slots),
+            Operand::Bytes(slots) if slots.iter().map(|(_, size)| size.bytes()).sum::<u32>() <= 8 => {
+                joined(&slots)
+            }
             Operand::Text(text) if text.len() <= 8 => {
                 Num::Const(text.iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte)))
             }
@@ -264,7 +268,14 @@ impl<'b> RuleBuilder<'b> {
         result
     }
 
-    fn field_operand(&mut self, field: &Field, place: Place, item: ItemId, bit: u32, limit: u32) -> Option<Operand> {
+    fn field_operand(
+        &mut self,
+        field: &Field,
+        place: Place,
+        item: ItemId,
+        bit: u32,
+        limit: u32,
+    ) -> Option<Operand> {
         let byte = bit / 8;
         Some(match field.ty {
             Type::Ipv6 => Operand::Ipv6(Wide::Slots(
@@ -311,7 +322,11 @@ impl<'b> RuleBuilder<'b> {
             size,
         });
         let rest = then(self, Operand::Bytes(chunks));
-        Cond::and([Cond::Test(Test::Present(present), expr.span), Cond::Test(Test::Present(item), expr.span), rest])
+        Cond::and([
+            Cond::Test(Test::Present(present), expr.span),
+            Cond::Test(Test::Present(item), expr.span),
+            rest,
+        ])
     }
 
     fn chunks(&mut self, length: u32, make: impl Fn(u32, Size) -> Slot) -> Vec<(SlotId, Size)> {
@@ -345,7 +360,8 @@ fn part_end(header: &Header, field: &Field, end: u32) -> u32 {
 
 /// Slots one behind the other as one big-endian number.
 fn joined(slots: &[(SlotId, Size)]) -> Num {
-    let parts = slots.iter().map(|&(slot, size)| (Num::Bits { slot, shift: 0, width: size.bytes() * 8 }, size));
+    let parts =
+        slots.iter().map(|&(slot, size)| (Num::Bits { slot, shift: 0, width: size.bytes() * 8 }, size));
     let joined = parts.reduce(|(high, _), (low, size)| {
         let shift = Box::new(Num::Const(u64::from(size.bytes() * 8)));
         let shifted = Num::Binary { op: BinaryOp::ShiftLeft, left: Box::new(high), right: shift };

@@ -61,7 +61,9 @@ impl Known {
         Some(match *op {
             Op::Alu { op, dst, left, right } => (Key::Alu(op, self.version(left), self.source(right)), dst),
             Op::Swap { dst, src, size } => (Key::Swap(self.version(src), size), dst),
-            Op::Read { dst, offset, size } => (Key::Read { cursor: self.cursor, base: None, offset, size }, dst),
+            Op::Read { dst, offset, size } => {
+                (Key::Read { cursor: self.cursor, base: None, offset, size }, dst)
+            }
             Op::ReadAt { dst, base, offset, size } => {
                 (Key::Read { cursor: self.cursor, base: Some(self.version(base)), offset, size }, dst)
             }
@@ -85,7 +87,11 @@ impl Known {
     fn step(&mut self, op: &mut Op) {
         match self.key(op) {
             Some((key, dst)) => {
-                let known = self.results.get(&key).copied().filter(|&(value, version)| self.version(value) == (value, version));
+                let known = self
+                    .results
+                    .get(&key)
+                    .copied()
+                    .filter(|&(value, version)| self.version(value) == (value, version));
                 if let Some((src, _)) = known {
                     *op = Op::Copy { dst, src: Arg::Value(src) };
                 }
@@ -116,7 +122,8 @@ pub(super) fn share_values(flow: &mut Flow) {
     for data in flow.blocks.values() {
         data.end.targets().into_iter().for_each(|target| leading[target] += 1);
     }
-    let joins: Vec<Block> = flow.blocks.keys().filter(|&block| leading[block] != 1 || block.index() == 0).collect();
+    let joins: Vec<Block> =
+        flow.blocks.keys().filter(|&block| leading[block] != 1 || block.index() == 0).collect();
     for join in joins {
         let mut open = vec![(join, Known::default())];
         while let Some((block, mut known)) = open.pop() {
@@ -125,7 +132,8 @@ pub(super) fn share_values(flow: &mut Flow) {
             if matches!(data.end, End::Seek { .. } | End::Canon { .. }) {
                 known.cursor += 1;
             }
-            let only = data.end.targets().into_iter().filter(|&target| leading[target] == 1 && target.index() != 0);
+            let only =
+                data.end.targets().into_iter().filter(|&target| leading[target] == 1 && target.index() != 0);
             open.extend(only.map(|target| (target, known.clone())));
         }
     }
@@ -144,7 +152,8 @@ mod tests {
         let span = Span { file: FileId(0), start: 0, end: 0 };
         let end = End::Finish { rule: None, verdict: Verdict::Pass };
         let ops = ops.into_iter().map(|op| (op, span)).collect();
-        let blocks: PrimaryMap<Block, BlockData> = [BlockData { ops, end, end_span: span }].into_iter().collect();
+        let blocks: PrimaryMap<Block, BlockData> =
+            [BlockData { ops, end, end_span: span }].into_iter().collect();
         let values = PrimaryMap::from_iter(std::iter::repeat_n(String::new(), 8));
         let mut flow =
             Flow { name: "t".into(), span, blocks, values, counters: false, rules: 1, hide_tests: false };
@@ -182,8 +191,14 @@ mod tests {
     #[test]
     fn an_assigned_operand_or_result_counts_as_another() {
         let set = Op::Copy { dst: x(0), src: Arg::Const(7) };
-        assert_eq!(share(vec![read(0), and(1, 0), set.clone(), and(2, 0)]), [read(0), and(1, 0), set, and(2, 0)]);
+        assert_eq!(
+            share(vec![read(0), and(1, 0), set.clone(), and(2, 0)]),
+            [read(0), and(1, 0), set, and(2, 0)]
+        );
         let lost = Op::Copy { dst: x(1), src: Arg::Const(7) };
-        assert_eq!(share(vec![read(0), and(1, 0), lost.clone(), and(2, 0)]), [read(0), and(1, 0), lost, and(2, 0)]);
+        assert_eq!(
+            share(vec![read(0), and(1, 0), lost.clone(), and(2, 0)]),
+            [read(0), and(1, 0), lost, and(2, 0)]
+        );
     }
 }

@@ -86,7 +86,11 @@ impl Specialiser<'_> {
         let ok = self.new_block();
         // It was there before, so this cannot fail.
         let short = self.block_for(here.decision, here.rest.clone());
-        let bytes = if parsing.header.needs.is_some() { Arg::Const(u64::from(parsing.checked)) } else { parsing.length };
+        let bytes = if parsing.header.needs.is_some() {
+            Arg::Const(u64::from(parsing.checked))
+        } else {
+            parsing.length
+        };
         self.end(End::Seek { position: values.position, bytes, ok, short });
         self.current = ok;
         if let Arg::Value(_) = bytes {
@@ -141,7 +145,8 @@ impl Specialiser<'_> {
         let mut state = here.rest.clone();
         if let Target::Header(header) = target {
             self.mark_taken(following, header, &mut state);
-            let too_deep = count_of(&following.counts, header) >= self.outlook.graph.header(header).repeats as u8;
+            let too_deep =
+                count_of(&following.counts, header) >= self.outlook.graph.header(header).repeats as u8;
             if too_deep {
                 let broken = self.malformed_block(header, &Here { rest: state, ..copy_of(here) });
                 return self.end(End::Goto(broken));
@@ -210,7 +215,14 @@ impl Specialiser<'_> {
     /// Branches by `kind == value`.
     pub(super) fn if_kind(&mut self, value: u64, then: Block, otherwise: Block) {
         let (condition, width) = (Condition::Eq, Width::W32);
-        self.end(End::Branch { condition, width, left: self.kind, right: Arg::Const(value), then, otherwise });
+        self.end(End::Branch {
+            condition,
+            width,
+            left: self.kind,
+            right: Arg::Const(value),
+            then,
+            otherwise,
+        });
     }
 }
 

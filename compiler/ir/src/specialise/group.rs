@@ -42,13 +42,21 @@ struct Shape {
 }
 
 impl Specialiser<'_> {
-    pub(super) fn parse_group(&mut self, first: Place, union: UnionId, enclosed: bool, counts: Counts, here: &Here) {
+    pub(super) fn parse_group(
+        &mut self,
+        first: Place,
+        union: UnionId,
+        enclosed: bool,
+        counts: Counts,
+        here: &Here,
+    ) {
         let canon = self.new_block();
         let lost = self.block_for(here.decision, here.rest.clone());
         self.end(End::Canon { ok: canon, short: lost });
         self.current = canon;
         let entry = canon;
-        let (head, step, bad, stopped) = (self.new_block(), self.new_block(), self.new_block(), self.new_block());
+        let (head, step, bad, stopped) =
+            (self.new_block(), self.new_block(), self.new_block(), self.new_block());
         let (count, length) = (self.value("count"), self.value("member.length"));
         let mut group = Loop {
             union,
@@ -69,7 +77,14 @@ impl Specialiser<'_> {
         let repeats = u64::from(self.outlook.graph.program.unions[union].repeats.unwrap_or(1));
         let turn = self.new_block();
         let (condition, width) = (Condition::Ge, Width::W64);
-        self.end(End::Branch { condition, width, left: count, right: Arg::Const(repeats), then: bad, otherwise: turn });
+        self.end(End::Branch {
+            condition,
+            width,
+            left: count,
+            right: Arg::Const(repeats),
+            then: bad,
+            otherwise: turn,
+        });
         self.current = turn;
         self.op(Op::Alu { op: AluOp::Add, dst: count, left: count, right: Arg::Const(1) });
         let shapes = self.shapes(union, here);
@@ -327,7 +342,8 @@ impl Specialiser<'_> {
             self.op(Op::Alu { op: AluOp::Sub, dst: self.left, left: self.left, right: length });
         }
         self.op(Op::Advance { by: length });
-        let kinds = crate::ranges::merge(self.member_values(group.union).into_keys().map(|value| (value, value)));
+        let kinds =
+            crate::ranges::merge(self.member_values(group.union).into_keys().map(|value| (value, value)));
         let upper = self.new_block();
         self.in_ranges(self.kind, &kinds, Width::W32, head, upper);
         self.current = upper;
@@ -338,7 +354,9 @@ impl Specialiser<'_> {
             let mut state = self.behind(group, here);
             let place = Place { scope: group.scope, header, index: 0 };
             state.cursor = Some(place);
-            state.pending.insert(0, Pending::Header { place, enclosed: group.enclosed, counts: counts.clone() });
+            state
+                .pending
+                .insert(0, Pending::Header { place, enclosed: group.enclosed, counts: counts.clone() });
             let block = self.block_for(here.decision, state);
             self.end(End::Goto(block));
             self.current = other;
@@ -370,7 +388,9 @@ impl Specialiser<'_> {
         let scope = group.scope;
         let mut classes: Vec<(HeaderId, Vec<u64>)> = Vec::new();
         for (value, member) in self.member_values(group.union) {
-            let Some((_, class)) = super::state::representative((scope, member), &here.needs) else { continue };
+            let Some((_, class)) = super::state::representative((scope, member), &here.needs) else {
+                continue;
+            };
             match classes.iter_mut().find(|(known, _)| *known == class) {
                 Some((_, values)) => values.push(value),
                 None => classes.push((class, vec![value])),
@@ -430,7 +450,8 @@ fn shape_key(header: &Header) -> String {
             (by, part(next.when.as_ref()))
         })
         .collect();
-    let layout: Vec<_> = header.fields.iter().take(2).map(|field| (field.bits, field.position.clone())).collect();
+    let layout: Vec<_> =
+        header.fields.iter().take(2).map(|field| (field.bits, field.position.clone())).collect();
     format!(
         "{:?} {:?} {:?} {valid:?} {next:?} {layout:?}",
         header.fixed_bytes,

@@ -137,7 +137,9 @@ impl<'a> Specialiser<'a> {
             let (step, span) = &self.decisions.steps[decision];
             self.span = *span;
             match step {
-                Step::Finish { rule, verdict } => return self.end(End::Finish { rule: *rule, verdict: *verdict }),
+                Step::Finish { rule, verdict } => {
+                    return self.end(End::Finish { rule: *rule, verdict: *verdict });
+                }
                 Step::Hit { rule, next } => {
                     self.op(Op::Hit { rule: *rule });
                     decision = *next;
@@ -177,7 +179,9 @@ impl<'a> Specialiser<'a> {
                 };
                 state.pending.iter().position(open).map_or(Answer::Known(false), Answer::Open)
             }
-            Test::Bytes { .. } | Test::Compare { .. } | Test::Ranges { .. } | Test::WideRanges { .. } => Answer::Runtime,
+            Test::Bytes { .. } | Test::Compare { .. } | Test::Ranges { .. } | Test::WideRanges { .. } => {
+                Answer::Runtime
+            }
         }
     }
 
@@ -198,7 +202,9 @@ impl<'a> Specialiser<'a> {
             Pending::Follow { place, next, enclosed, counts, taken } => {
                 self.follow(follow::Following { place, next, enclosed, counts, taken }, &here);
             }
-            Pending::Group { first, union, enclosed, counts } => self.parse_group(first, union, enclosed, counts, &here),
+            Pending::Group { first, union, enclosed, counts } => {
+                self.parse_group(first, union, enclosed, counts, &here)
+            }
             Pending::Stored { item } => self.recall(item, &here),
         }
     }

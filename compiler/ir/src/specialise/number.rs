@@ -2,7 +2,9 @@
 //! at the cursor.
 
 use pktc_bpf::{AluOp, Condition, Size, Width};
-use pktc_semantics::typed::{BinaryOp, CompareOp, Element, Expr, ExprKind, FieldIndex, Header, SetId, Value as Constant};
+use pktc_semantics::typed::{
+    BinaryOp, CompareOp, Element, Expr, ExprKind, FieldIndex, Header, SetId, Value as Constant,
+};
 
 use super::Specialiser;
 use super::parse::Parsing;
@@ -91,7 +93,14 @@ impl Specialiser<'_> {
                 let result = self.value("");
                 let (whole, shifted, join) = (self.new_block(), self.new_block(), self.new_block());
                 let (condition, width) = (Condition::Gt, Width::W64);
-                self.end(End::Branch { condition, width, left: by, right: Arg::Const(63), then: whole, otherwise: shifted });
+                self.end(End::Branch {
+                    condition,
+                    width,
+                    left: by,
+                    right: Arg::Const(63),
+                    then: whole,
+                    otherwise: shifted,
+                });
                 self.current = whole;
                 self.op(Op::Copy { dst: result, src: Arg::Const(0) });
                 self.end(End::Goto(join));
@@ -112,7 +121,15 @@ impl Specialiser<'_> {
     }
 
     /// Branches by `left op right`.
-    pub(super) fn compare(&mut self, op: CompareOp, left: Arg, right: Arg, width: Width, then: Block, otherwise: Block) {
+    pub(super) fn compare(
+        &mut self,
+        op: CompareOp,
+        left: Arg,
+        right: Arg,
+        width: Width,
+        then: Block,
+        otherwise: Block,
+    ) {
         let (op, left, right) = match (left, right) {
             (Arg::Const(a), Arg::Const(b)) => {
                 let target = if holds(op, a, b) { then } else { otherwise };
@@ -134,13 +151,27 @@ impl Specialiser<'_> {
     }
 
     /// Branches by whether `value` lies in one of `merged` (sorted, apart): a tree of comparisons.
-    pub(super) fn in_ranges(&mut self, value: Value, merged: &[(u64, u64)], width: Width, then: Block, otherwise: Block) {
+    pub(super) fn in_ranges(
+        &mut self,
+        value: Value,
+        merged: &[(u64, u64)],
+        width: Width,
+        then: Block,
+        otherwise: Block,
+    ) {
         match merged {
             [] => self.end(End::Goto(otherwise)),
             &[(low, high)] if low == high => {
                 self.compare(CompareOp::Equal, Arg::Value(value), Arg::Const(low), width, then, otherwise);
             }
-            &[(0, high)] => self.compare(CompareOp::LessEqual, Arg::Value(value), Arg::Const(high), width, then, otherwise),
+            &[(0, high)] => self.compare(
+                CompareOp::LessEqual,
+                Arg::Value(value),
+                Arg::Const(high),
+                width,
+                then,
+                otherwise,
+            ),
             &[(low, high)] => {
                 let above = self.new_block();
                 self.compare(CompareOp::Less, Arg::Value(value), Arg::Const(low), width, otherwise, above);
@@ -194,7 +225,13 @@ impl Specialiser<'_> {
     }
 
     /// Branches by a condition on the header at the cursor.
-    pub(super) fn own_condition(&mut self, parsing: &mut Parsing<'_>, expr: &Expr, then: Block, otherwise: Block) {
+    pub(super) fn own_condition(
+        &mut self,
+        parsing: &mut Parsing<'_>,
+        expr: &Expr,
+        then: Block,
+        otherwise: Block,
+    ) {
         self.preload(parsing, expr);
         self.own_branch(parsing, expr, then, otherwise);
     }
@@ -206,7 +243,9 @@ impl Specialiser<'_> {
                 self.own_container(parsing, *field);
             }
             ExprKind::Not(inner) | ExprKind::In { value: inner, .. } => self.preload(parsing, inner),
-            ExprKind::And(parts) | ExprKind::Or(parts) => parts.iter().for_each(|part| self.preload(parsing, part)),
+            ExprKind::And(parts) | ExprKind::Or(parts) => {
+                parts.iter().for_each(|part| self.preload(parsing, part))
+            }
             ExprKind::Compare { left, right, .. } | ExprKind::Binary { left, right, .. } => {
                 self.preload(parsing, left);
                 self.preload(parsing, right);
@@ -217,7 +256,9 @@ impl Specialiser<'_> {
 
     fn own_branch(&mut self, parsing: &mut Parsing<'_>, expr: &Expr, then: Block, otherwise: Block) {
         match &expr.kind {
-            ExprKind::Const(Constant::Bool(value)) => self.end(End::Goto(if *value { then } else { otherwise })),
+            ExprKind::Const(Constant::Bool(value)) => {
+                self.end(End::Goto(if *value { then } else { otherwise }))
+            }
             ExprKind::Not(inner) => self.own_branch(parsing, inner, otherwise, then),
             ExprKind::And(parts) => {
                 for part in parts {
@@ -236,7 +277,9 @@ impl Specialiser<'_> {
                 self.end(End::Goto(otherwise));
             }
             ExprKind::Own(field) => self.own_bits(parsing, *field, 0, otherwise, then),
-            ExprKind::Compare { op, left, right } => self.own_compare(parsing, *op, left, right, then, otherwise),
+            ExprKind::Compare { op, left, right } => {
+                self.own_compare(parsing, *op, left, right, then, otherwise)
+            }
             ExprKind::In { value, set, negated } => {
                 let (then, otherwise) = if *negated { (otherwise, then) } else { (then, otherwise) };
                 let value = self.own_number(parsing, value);
@@ -273,22 +316,34 @@ impl Specialiser<'_> {
     }
 
     /// Branches by `field == value`, without a change of byte order.
-    pub(super) fn own_bits(&mut self, parsing: &mut Parsing<'_>, field: FieldIndex, value: u64, then: Block, otherwise: Block) {
+    pub(super) fn own_bits(
+        &mut self,
+        parsing: &mut Parsing<'_>,
+        field: FieldIndex,
+        value: u64,
+        then: Block,
+        otherwise: Block,
+    ) {
         let Some((left, found)) = self.own_container(parsing, field) else {
             return self.end(End::Goto(otherwise));
         };
         if value > low_bits(found.width) {
             return self.end(End::Goto(otherwise));
         }
-        let (mask, value) = (swap_bytes(found.mask(), found.size), swap_bytes(value << found.shift, found.size));
+        let (mask, value) =
+            (swap_bytes(found.mask(), found.size), swap_bytes(value << found.shift, found.size));
         self.end(End::Masked { left, size: found.size, mask, value, then, otherwise });
     }
 
     fn number_set(&self, set: SetId) -> Vec<(u64, u64)> {
-        ranges::merge(self.outlook.graph.program.sets[set].elements.iter().filter_map(|element| match element {
-            Element::Uint { low, high } | Element::Mac { low, high } => Some((*low, *high)),
-            Element::Ipv4 { .. } | Element::Ipv6 { .. } | Element::Bytes { .. } | Element::Tuple(_) => None,
-        }))
+        ranges::merge(self.outlook.graph.program.sets[set].elements.iter().filter_map(
+            |element| match element {
+                Element::Uint { low, high } | Element::Mac { low, high } => Some((*low, *high)),
+                Element::Ipv4 { .. } | Element::Ipv6 { .. } | Element::Bytes { .. } | Element::Tuple(_) => {
+                    None
+                }
+            },
+        ))
     }
 }
 
@@ -337,7 +392,12 @@ pub(super) fn least(header: &Header, expr: Option<&Expr>) -> u64 {
             let (left, right) = (least(header, Some(left)), least(header, Some(right)));
             match op {
                 BinaryOp::Add | BinaryOp::Multiply => fold(*op, left, right),
-                BinaryOp::Or | BinaryOp::Xor | BinaryOp::And | BinaryOp::Subtract | BinaryOp::ShiftLeft | BinaryOp::ShiftRight => 0,
+                BinaryOp::Or
+                | BinaryOp::Xor
+                | BinaryOp::And
+                | BinaryOp::Subtract
+                | BinaryOp::ShiftLeft
+                | BinaryOp::ShiftRight => 0,
             }
         }
         _ => 0,

@@ -46,7 +46,8 @@ impl<'a> Specialiser<'a> {
 
     /// Starts on the header at `place`.
     pub(super) fn parsing(&self, place: Place, enclosed: bool, here: &Here) -> Parsing<'a> {
-        let wanted = self.needed_slots(here, |slot| matches!(slot, Slot::Bytes { place: of, .. } if *of == place));
+        let wanted =
+            self.needed_slots(here, |slot| matches!(slot, Slot::Bytes { place: of, .. } if *of == place));
         let wanted = wanted.into_iter().filter_map(|id| match self.outlook.rules.slots[id] {
             Slot::Bytes { offset, size, .. } => Some((offset, size, id)),
             Slot::Payload { .. } | Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. } => None,
@@ -99,7 +100,14 @@ impl<'a> Specialiser<'a> {
         if parsing.enclosed {
             let ok = self.new_block();
             let (condition, width) = (Condition::Slt, Width::W64);
-            self.end(End::Branch { condition, width, left: self.left, right: bytes, then: short, otherwise: ok });
+            self.end(End::Branch {
+                condition,
+                width,
+                left: self.left,
+                right: bytes,
+                then: short,
+                otherwise: ok,
+            });
             self.current = ok;
         }
     }
@@ -120,7 +128,14 @@ impl<'a> Specialiser<'a> {
         if super::number::least(header, header.length.as_ref()) < fixed {
             let ok = self.new_block();
             let (condition, width) = (Condition::Lt, Width::W64);
-            self.end(End::Branch { condition, width, left: length, right: Arg::Const(fixed), then: broken, otherwise: ok });
+            self.end(End::Branch {
+                condition,
+                width,
+                left: length,
+                right: Arg::Const(fixed),
+                then: broken,
+                otherwise: ok,
+            });
             self.current = ok;
         }
         Arg::Value(length)
@@ -223,7 +238,13 @@ impl<'a> Specialiser<'a> {
     }
 
     /// Splits the way for each part that may or may not be there.
-    fn resolve_parts(&mut self, parts: &[(ItemId, Part)], mut parsing: Parsing<'_>, state: State, here: &Here) {
+    fn resolve_parts(
+        &mut self,
+        parts: &[(ItemId, Part)],
+        mut parsing: Parsing<'_>,
+        state: State,
+        here: &Here,
+    ) {
         let Some(((item, part), others)) = parts.split_first() else {
             let block = self.block_for(here.decision, state);
             return self.end(End::Goto(block));
@@ -268,7 +289,14 @@ impl<'a> Specialiser<'a> {
         if let Some(content) = self.content(parsing) {
             let ok = self.new_block();
             let (condition, width) = (Condition::Slt, Width::W64);
-            self.end(End::Branch { condition, width, left: content, right: bytes, then: absent, otherwise: ok });
+            self.end(End::Branch {
+                condition,
+                width,
+                left: content,
+                right: bytes,
+                then: absent,
+                otherwise: ok,
+            });
             self.current = ok;
         }
     }
@@ -342,7 +370,9 @@ impl<'a> Specialiser<'a> {
     /// Computes the needed lengths of the header's payload.
     pub(super) fn load_lengths(&mut self, parsing: &mut Parsing<'_>, here: &Here) {
         let place = parsing.place;
-        for slot in self.needed_slots(here, |slot| *slot == Slot::PayloadLength(place) || *slot == Slot::Truncated(place)) {
+        for slot in self
+            .needed_slots(here, |slot| *slot == Slot::PayloadLength(place) || *slot == Slot::Truncated(place))
+        {
             let dst = self.slot(slot);
             let remaining = self.value("remaining");
             self.op(Op::Remaining { dst: remaining });
@@ -359,7 +389,14 @@ impl<'a> Specialiser<'a> {
         let (cut, join) = (self.new_block(), self.new_block());
         self.op(Op::Copy { dst, src: Arg::Const(0) });
         let (condition, width) = (Condition::Slt, Width::W64);
-        self.end(End::Branch { condition, width, left: remaining, right: content, then: cut, otherwise: join });
+        self.end(End::Branch {
+            condition,
+            width,
+            left: remaining,
+            right: content,
+            then: cut,
+            otherwise: join,
+        });
         self.current = cut;
         self.op(Op::Copy { dst, src: Arg::Const(1) });
         self.end(End::Goto(join));
@@ -372,7 +409,14 @@ impl<'a> Specialiser<'a> {
         self.op(Op::Alu { op: AluOp::Sub, dst, left: dst, right: length });
         let (negative, join) = (self.new_block(), self.new_block());
         let (condition, width) = (Condition::Slt, Width::W64);
-        self.end(End::Branch { condition, width, left: dst, right: Arg::Const(0), then: negative, otherwise: join });
+        self.end(End::Branch {
+            condition,
+            width,
+            left: dst,
+            right: Arg::Const(0),
+            then: negative,
+            otherwise: join,
+        });
         self.current = negative;
         self.op(Op::Copy { dst, src: Arg::Const(0) });
         self.end(End::Goto(join));
@@ -382,7 +426,14 @@ impl<'a> Specialiser<'a> {
     fn at_most(&mut self, dst: Value, limit: Value) {
         let (cut, join) = (self.new_block(), self.new_block());
         let (condition, width) = (Condition::Sgt, Width::W64);
-        self.end(End::Branch { condition, width, left: dst, right: Arg::Value(limit), then: cut, otherwise: join });
+        self.end(End::Branch {
+            condition,
+            width,
+            left: dst,
+            right: Arg::Value(limit),
+            then: cut,
+            otherwise: join,
+        });
         self.current = cut;
         self.op(Op::Copy { dst, src: Arg::Value(limit) });
         self.end(End::Goto(join));
@@ -424,7 +475,9 @@ pub(super) fn static_length(header: &Header) -> Option<u64> {
             ExprKind::Const(Value64::Uint(length)) => Some(length),
             _ => None,
         },
-        None if conditional_groups(header).is_empty() || header.needs.is_some() => Some(u64::from(header.fixed_bytes)),
+        None if conditional_groups(header).is_empty() || header.needs.is_some() => {
+            Some(u64::from(header.fixed_bytes))
+        }
         None => None,
     }
 }

@@ -62,9 +62,10 @@ impl Outlook<'_> {
         match &self.rules.items[item] {
             Item::Header(place) => self.leads_to_place(pending, *place),
             Item::Part(part) => self.leads_to_place(pending, part.place),
-            Item::Member { union, .. } => {
-                self.graph.program.unions[*union].members.iter().any(|&member| self.leads_to_header(pending, member))
-            }
+            Item::Member { union, .. } => self.graph.program.unions[*union]
+                .members
+                .iter()
+                .any(|&member| self.leads_to_header(pending, member)),
         }
     }
 
@@ -74,7 +75,9 @@ impl Outlook<'_> {
                 wanted.index == place.index
                     || wanted.index > place.index && self.graph.follows(place.header, place.header)
             }
-            Pending::Follow { place, .. } if place.header == wanted.header && wanted.index <= place.index => false,
+            Pending::Follow { place, .. } if place.header == wanted.header && wanted.index <= place.index => {
+                false
+            }
             other => self.leads_to_header(other, wanted.header),
         }
     }
@@ -82,7 +85,9 @@ impl Outlook<'_> {
     /// Whether following `pending` can meet `header`, malformed or not.
     pub(super) fn leads_to_header(&self, pending: &Pending, header: HeaderId) -> bool {
         match pending {
-            Pending::Header { place, .. } => place.header == header || self.graph.follows(place.header, header),
+            Pending::Header { place, .. } => {
+                place.header == header || self.graph.follows(place.header, header)
+            }
             Pending::Follow { place, next, .. } => {
                 crate::graph::edges(&self.graph.header(place.header).next[*next])
                     .into_iter()
@@ -99,7 +104,11 @@ impl Outlook<'_> {
     /// Whether following `pending` can decide anything that is needed.
     pub(super) fn matters(&self, pending: &Pending, needs: &Needs) -> bool {
         needs.items.iter().any(|item| self.leads_to_item(pending, ItemId::new(item)))
-            || needs.malformed.iter().flat_map(|(_, headers)| headers).any(|&header| self.leads_to_header(pending, header))
+            || needs
+                .malformed
+                .iter()
+                .flat_map(|(_, headers)| headers)
+                .any(|&header| self.leads_to_header(pending, header))
     }
 
     /// Forgets what no longer matters, so that more ways meet.
@@ -125,6 +134,10 @@ pub(super) fn representative((scope, header): (Scope, HeaderId), needs: &Needs) 
     };
     let pattern = asked(header);
     let candidates = needs.malformed.iter().filter(|(of, _)| *of == scope).flat_map(|(_, headers)| headers);
-    candidates.copied().filter(|&candidate| asked(candidate) == pattern).min().map(|found| (scope, found))
+    candidates
+        .copied()
+        .filter(|&candidate| asked(candidate) == pattern)
+        .min()
+        .map(|found| (scope, found))
         .filter(|_| pattern.contains(&true))
 }

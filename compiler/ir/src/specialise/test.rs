@@ -43,7 +43,14 @@ impl Specialiser<'_> {
         }
     }
 
-    fn wide_ranges(&mut self, high: SlotId, low: SlotId, merged: &[(u128, u128)], then: Block, otherwise: Block) {
+    fn wide_ranges(
+        &mut self,
+        high: SlotId,
+        low: SlotId,
+        merged: &[(u128, u128)],
+        then: Block,
+        otherwise: Block,
+    ) {
         let size = Size::U64;
         let (high, low) = (self.slot(high), self.slot(low));
         let high = self.extract(high, size, 0, 64);
@@ -52,7 +59,15 @@ impl Specialiser<'_> {
     }
 
     /// `edges`: where membership changes; `inside`: whether what lies below the first is in.
-    fn wide_tree(&mut self, high: Value, low: Value, edges: &[u128], inside: bool, then: Block, otherwise: Block) {
+    fn wide_tree(
+        &mut self,
+        high: Value,
+        low: Value,
+        edges: &[u128],
+        inside: bool,
+        then: Block,
+        otherwise: Block,
+    ) {
         if edges.is_empty() {
             return self.end(End::Goto(if inside { then } else { otherwise }));
         }
@@ -71,7 +86,14 @@ impl Specialiser<'_> {
         let (edge_high, edge_low) = ((edge >> 64) as u64, edge as u64);
         let width = Width::W64;
         if edge_low == 0 {
-            return self.compare(CompareOp::Less, Arg::Value(high), Arg::Const(edge_high), width, below, above);
+            return self.compare(
+                CompareOp::Less,
+                Arg::Value(high),
+                Arg::Const(edge_high),
+                width,
+                below,
+                above,
+            );
         }
         let (not_less, equal) = (self.new_block(), self.new_block());
         self.compare(CompareOp::Less, Arg::Value(high), Arg::Const(edge_high), width, below, not_less);

@@ -23,7 +23,13 @@ pub(super) fn enter(lowering: &mut Lowering<'_>) {
     load_context(lowering, limit, DATA_END);
 }
 
-pub(super) fn check(lowering: &mut Lowering<'_>, base: Option<Value>, bytes: Arg, ok: VBlockId, short: VBlockId) {
+pub(super) fn check(
+    lowering: &mut Lowering<'_>,
+    base: Option<Value>,
+    bytes: Arg,
+    ok: VBlockId,
+    short: VBlockId,
+) {
     let mut from = lowering.cursor;
     if let Some(base) = base {
         let (pointer, right) = (lowering.pointer_behind(base), Operand::Reg(lowering.register(base)));

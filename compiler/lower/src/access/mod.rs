@@ -38,14 +38,28 @@ impl Access {
     }
 
     /// Ends the block: whether `bytes` from the cursor (or from `base` behind it) on exist.
-    pub(crate) fn check(self, lowering: &mut Lowering<'_>, base: Option<Value>, bytes: Arg, ok: VBlockId, short: VBlockId) {
+    pub(crate) fn check(
+        self,
+        lowering: &mut Lowering<'_>,
+        base: Option<Value>,
+        bytes: Arg,
+        ok: VBlockId,
+        short: VBlockId,
+    ) {
         match self {
             Access::Direct => direct::check(lowering, base, bytes, ok, short),
         }
     }
 
     /// Ends the block: moves the cursor to `position` behind the packet's start, and checks there.
-    pub(crate) fn seek(self, lowering: &mut Lowering<'_>, position: Value, bytes: Arg, ok: VBlockId, short: VBlockId) {
+    pub(crate) fn seek(
+        self,
+        lowering: &mut Lowering<'_>,
+        position: Value,
+        bytes: Arg,
+        ok: VBlockId,
+        short: VBlockId,
+    ) {
         match self {
             Access::Direct => direct::seek(lowering, position, bytes, ok, short),
         }
