@@ -6,4 +6,5 @@ mod counters;
 mod faults;
 mod helpers;
 mod instructions;
+mod objects;
 mod packets;
