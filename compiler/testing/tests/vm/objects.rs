@@ -36,9 +36,10 @@ fn object(frags: bool) -> Vec<u8> {
     let mut sources = SourceMap::default();
     let span = Span { file: sources.add("a.pkt", "x"), start: 0, end: 1 };
     let counters = MapDef { value_size: 16, ..map_def("edge_rules", MapKind::PerCpuArray, 4, 6) };
+    let table = MapDef { name: "table".into(), ..rodata(&[1, 1, 4, 2]) };
     let module = Module {
         programs: vec![program("first", 0, frags, span), program("second", 2, frags, span)],
-        maps: vec![rodata(&[1, 1, 4, 2]), counters],
+        maps: vec![table, counters],
     };
     let source = SourceInfo { path: "a.pkt".into(), sha256: String::new() };
     let metadata = Metadata { counters: vec![], programs: vec![], schema: SCHEMA, sets: vec![], source };
