@@ -64,12 +64,50 @@ pub(crate) fn construct(builder: &Builder, mistake: &Mistake) -> (String, Option
     }
 }
 
+/// How a part of a header reads, by its first word.
+const PARTS: &[(Keyword, &str)] = &[
+    (Keyword::Length, "length ihl * 4;"),
+    (Keyword::Claims, "claims len;"),
+    (Keyword::Valid, "valid version == 4;"),
+    (Keyword::Needs, "needs 4;"),
+    (Keyword::Repeats, "repeats 4;"),
+    (Keyword::View, "view NAME: u8 = first_field..last_field;"),
+    (Keyword::Options, "options by kind { kind: u8; len: u8; length len; 2 => mss { mss: u16; } }"),
+    (Keyword::Next, "next by type { 6 => tcp, 17 => udp }"),
+    (Keyword::End, "end 0;"),
+    (Keyword::Pad, "pad 1 => nop;"),
+];
+
+/// How an action with operands reads, by its first word.
+const ACTIONS: &[(Keyword, &str)] = &[
+    (Keyword::Redirect, "redirect \"eth1\""),
+    (Keyword::To, "to cpu 4` or `to xsk"),
+    (Keyword::Count, "count NAME"),
+    (Keyword::Limit, "limit METER else drop"),
+    (Keyword::Apply, "apply CHAIN"),
+    (Keyword::Add, "add ip.src to SET for 60s"),
+    (Keyword::Remove, "remove ip.src from SET"),
+    (Keyword::Set, "set tcp.dport = 8080"),
+    (Keyword::Swap, "swap ip.src with ip.dst"),
+    (Keyword::Push, "push vlan(vid: 10)"),
+    (Keyword::Pop, "pop vlan"),
+    (Keyword::Mark, "mark 5"),
+    (Keyword::Sample, "sample 1/100 first 96 bytes"),
+];
+
+/// How the action reads that the mistake stands in.
+pub(crate) fn action_shape(mistake: &Mistake) -> Option<&'static str> {
+    let action = mistake.action()?;
+    ACTIONS.iter().find(|row| row.0 == action).map(|row| row.1)
+}
+
 fn header_item(builder: &Builder, mistake: &Mistake, statement: usize) -> (String, Option<&'static str>) {
     let head = mistake.tokens.get(statement);
     let is_field = mistake.tokens.get(statement + 1).is_some_and(|next| next.1 == Token::Colon);
     match head {
-        Some((start, Token::Keyword(_), end)) if !is_field => {
-            (format!("this `{}`", builder.text(builder.span(*start, *end))), None)
+        Some((start, Token::Keyword(keyword), end)) if !is_field => {
+            let shape = PARTS.iter().find(|row| row.0 == *keyword).map(|row| row.1);
+            (format!("this `{}`", builder.text(builder.span(*start, *end))), shape)
         }
         Some((_, Token::Int(_), _)) => ("this option".to_owned(), Some("2 => mss { mss: u16; }")),
         _ => ("this field".to_owned(), Some("field: u16;")),
@@ -77,16 +115,22 @@ fn header_item(builder: &Builder, mistake: &Mistake, statement: usize) -> (Strin
 }
 
 /// What may begin a statement where the mistake stands.
-pub(crate) fn starters(mistake: &Mistake) -> Option<&'static str> {
+pub(crate) fn starters(mistake: &Mistake) -> &'static str {
     match mistake.tokens[0].1 {
         Token::Keyword(Keyword::Xdp) if mistake.expected.has("default") => {
-            Some("`rule`, `when`, `apply`, `default`, `on`, `priority`, `chain on` and `counters off`")
+            "`rule`, `when`, `apply`, `default`, `on`, `priority`, `chain on` and `counters off`"
         }
-        Token::Keyword(Keyword::Xdp | Keyword::Chain) => Some("`rule`, `when` and `apply`"),
+        Token::Keyword(Keyword::Xdp | Keyword::Chain) => "`rule`, `when` and `apply`",
         Token::Keyword(Keyword::Test) => {
-            Some("`send`, `expect`, `check`, `add`, `remove`, `set`, `replay`, `at` and `repeat`")
+            "`send`, `expect`, `check`, `add`, `remove`, `set`, `replay`, `at` and `repeat`"
         }
-        _ => None,
+        Token::Keyword(Keyword::Header) if mistake.expected.has("claims") => {
+            "fields (`name: u16;`) and `length`, `claims`, `valid`, `needs`, `repeats`, `view`, `options`, `next`"
+        }
+        Token::Keyword(Keyword::Header) => {
+            "fields (`name: u16;`) and, in an option list, `length`, `end`, `pad` and `2 => name { … }`"
+        }
+        _ => "fields: `name;` or `name = a.x | b.y;`",
     }
 }
 
@@ -123,9 +167,6 @@ pub(crate) fn advice(builder: &Builder, mistake: &Mistake) -> Option<String> {
     let (start, found, end) = mistake.found()?;
     let text = builder.text(builder.span(*start, *end));
     let expected = &mistake.expected;
-    if mistake.statement() == mistake.index {
-        return starting_advice(mistake, text);
-    }
     if expected.has("sample") && !expected.any_word() {
         if let Some(meant) = action_meant(text) {
             return Some(format!("write `{meant}`"));
@@ -140,7 +181,11 @@ pub(crate) fn advice(builder: &Builder, mistake: &Mistake) -> Option<String> {
         | Token::Less
         | Token::LessEqual
         | Token::Greater
-        | Token::GreaterEqual => Some("comparisons do not chain: write `a < b and b < c`".to_owned()),
+        | Token::GreaterEqual
+            if expected.has("and") =>
+        {
+            Some("comparisons do not chain: write `a < b and b < c`".to_owned())
+        }
         Token::DotDot => Some("a range is written with `-`, both ends included: `1-1023`".to_owned()),
         Token::Slash if operator_expected => Some(
             "there is no division (`x >> 2` divides by 4); a prefix is one word: `10.0.0.0/8`".to_owned(),
@@ -158,14 +203,21 @@ pub(crate) fn advice(builder: &Builder, mistake: &Mistake) -> Option<String> {
         ) if expected.has("WORD") && !expected.has("MAC") => {
             Some(format!("`{text}` is reserved; it can never be a name"))
         }
-        Token::OpenBrace if expected.has("in") => {
+        Token::Comma if expected.has("/") => {
+            Some("layers are parted with `/`: `send eth / ipv4;`".to_owned())
+        }
+        Token::OpenBrace if expected.has("=>") => {
             Some("a literal set stands behind `in`: `x in { 1, 2 }`".to_owned())
         }
         _ => None,
     }
 }
 
-fn starting_advice(mistake: &Mistake, text: &str) -> Option<String> {
+/// Advice about `text`, which begins no statement.
+pub(crate) fn starting_advice(mistake: &Mistake, text: &str) -> Option<String> {
+    if matches!(text, "and" | "or" | "not" | "in" | "true" | "false") {
+        return Some(format!("`{text}` is reserved; it can never be a name"));
+    }
     let words: &[&str] = match mistake.tokens[0].1 {
         Token::Keyword(Keyword::Xdp) => &["rule", "when", "apply", "default", "priority", "counters"],
         Token::Keyword(Keyword::Chain) => &["rule", "when", "apply"],

@@ -194,9 +194,7 @@ impl<'t> Builder<'t> {
             }
         };
         error(title)
-            .with_note(
-                "They differ where a field is absent: the first is then true, the second must be certain of its fields.",
-            )
+            .with_note("They differ where a field is absent: `not (…)` is then true.")
             .with_help(format!("write `not ({text})`, or `{opposite}`"))
     }
 

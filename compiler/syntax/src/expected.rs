@@ -30,7 +30,7 @@ const ACTIONS: &[&str] = &[
 ];
 
 const GROUPS: &[Group] = &[
-    Group { sign: &["not", "(", "INT", "MAC"], members: VALUES, phrase: "a condition or a value" },
+    Group { sign: &["not", "(", "INT", "MAC"], members: VALUES, phrase: "an expression" },
     Group { sign: &["(", "INT", "MAC"], members: VALUES, phrase: "a value" },
     Group { sign: &["INT", "MAC"], members: VALUES, phrase: "a value" },
     Group { sign: &["==", "in"], members: OPERATORS, phrase: "an operator" },
@@ -79,9 +79,10 @@ impl Expected {
         self.has("WORD") && self.has("xsk") && self.has("lru")
     }
 
-    /// `a name, a value or `;``; empty if nothing would fit.
-    pub(crate) fn phrase(&self) -> String {
+    /// `a name, a value or `;``; empty if nothing would fit. `hidden` is not worth a mention.
+    pub(crate) fn phrase(&self, hidden: Option<&str>) -> String {
         let mut left = self.names.clone();
+        left.retain(|name| hidden != Some(name.as_str()));
         let mut phrases = Vec::new();
         if self.any_word() {
             left.retain(|name| !name.starts_with(|c: char| c.is_ascii_lowercase()) || !is_soft(name));
@@ -96,11 +97,11 @@ impl Expected {
                 phrases.push(group.phrase.to_owned());
             }
         }
+        if self.has(".") && self.has("[") {
+            left.remove("(");
+        }
         if left.iter().any(|name| !UNMENTIONED.contains(&name.as_str())) || !phrases.is_empty() {
             left.retain(|name| !UNMENTIONED.contains(&name.as_str()));
-        }
-        if phrases.iter().any(|phrase| phrase == "an operator") {
-            left.remove("(");
         }
         let mut single: Vec<&String> = left.iter().collect();
         single.sort_by_key(|name| ORDER.iter().position(|known| known == name).unwrap_or(ORDER.len()));

@@ -2,7 +2,7 @@
 
 use pktc_diagnostics::{Diagnostic, Span, codes};
 
-use crate::advice::{advice, construct, nearest_declaration, starters};
+use crate::advice::{action_shape, advice, construct, nearest_declaration, starters, starting_advice};
 use crate::builder::Builder;
 use crate::lexer::Spanned;
 use crate::mistake::Mistake;
@@ -12,15 +12,19 @@ use crate::token::{Keyword, Token};
 
 /// The message about `mistake`, which `repair` mends; none where the lexer has already complained.
 pub(crate) fn explain(builder: &Builder, mistake: &Mistake, repair: &Repair) -> Option<Diagnostic> {
-    if mistake.found().is_some_and(|found| matches!(found.1, Token::Error | Token::BadStatement)) {
+    let reported = |token: &Spanned| matches!(token.1, Token::Error | Token::BadStatement);
+    if mistake.found().is_some_and(reported) || reported(mistake.previous()) && !mistake.at_statement_start()
+    {
         return None;
     }
     Some(match repair {
+        Repair::CutOff { .. } => return None,
         Repair::Insert { token: Token::Semicolon, .. } => missing(builder, mistake, "`;`"),
         Repair::Insert { token: Token::Comma, .. } => missing(builder, mistake, "`,`"),
         Repair::Insert { token: Token::Colon, .. } => missing(builder, mistake, "`:`"),
         Repair::Insert { token: Token::Arrow, .. } => missing(builder, mistake, "`=>`"),
         Repair::Insert { .. } => unclosed_bracket(builder, mistake),
+        Repair::Replace { token, .. } => written_otherwise(builder, mistake, token),
         Repair::MakeName { .. } => keyword_as_name(builder, mistake),
         Repair::DropStatement { .. }
         | Repair::DropCondition { .. }
@@ -76,7 +80,7 @@ pub(crate) fn explain_unclosed(builder: &Builder, unclosed: &Unclosed) -> Diagno
         let last = builder.last_character(*byte);
         diagnostic = diagnostic.with_label(last, "here the declaration ends at the latest");
     }
-    diagnostic.with_help("put its `}` where the block ends")
+    diagnostic.with_help("put a `}` where it ends")
 }
 
 /// Something is left out behind the last token that fits.
@@ -93,11 +97,27 @@ fn missing(builder: &Builder, mistake: &Mistake, what: &str) -> Diagnostic {
 fn unclosed_bracket(builder: &Builder, mistake: &Mistake) -> Diagnostic {
     let opener = mistake.open_bracket().unwrap_or(mistake.previous());
     let span = builder.span(opener.0, opener.2);
-    let closer = if opener.1 == Token::OpenBracket { "]" } else { ")" };
+    let closer = match opener.1 {
+        Token::OpenBracket => "]",
+        Token::OpenBrace => "}",
+        _ => ")",
+    };
     let title = format!("this `{}` is not closed", builder.text(span));
     let (start, _, end) = *mistake.previous();
     Diagnostic::error(codes::UNCLOSED, title, span, "opened here")
         .with_label(builder.span(start, end), format!("`{closer}` goes behind this, or earlier"))
+}
+
+fn written_otherwise(builder: &Builder, mistake: &Mistake, token: &Token) -> Diagnostic {
+    let span = found_span(builder, mistake);
+    let right = match token {
+        Token::Colon => ":",
+        Token::Arrow => "=>",
+        Token::ThinArrow => "->",
+        _ => "=",
+    };
+    let title = format!("`{}` is written `{right}` here", builder.text(span));
+    Diagnostic::error(codes::FOREIGN_OPERATOR, title, span, format!("write `{right}`"))
 }
 
 fn keyword_as_name(builder: &Builder, mistake: &Mistake) -> Diagnostic {
@@ -116,44 +136,57 @@ fn found_span(builder: &Builder, mistake: &Mistake) -> Span {
 }
 
 fn unexpected(builder: &Builder, mistake: &Mistake) -> Diagnostic {
+    if mistake.at_statement_start() {
+        return no_statement(builder, mistake);
+    }
     let span = found_span(builder, mistake);
     let found = match mistake.found() {
         Some(_) => format!("`{}`", builder.shortened(span)),
         None => "the end".to_owned(),
     };
     let (noun, shape) = construct(builder, mistake);
-    let at_start = mistake.statement() == mistake.index;
-    let expected = match starters(mistake) {
-        Some(starters) if at_start => starters.to_owned(),
-        _ => mistake.expected.phrase(),
+    let hidden = mistake.may_be_field().then_some(":");
+    let expected = mistake.expected.phrase(hidden);
+    let title = if expected.is_empty() {
+        format!("{found} does not belong in {noun}")
+    } else {
+        format!("expected {expected}, found {found}")
     };
-    let title = match (at_start, expected.is_empty()) {
-        (true, _) => format!("{found} begins no statement"),
-        (false, true) => format!("{found} does not belong in {noun}"),
-        (false, false) => format!("expected {expected}, found {found}"),
-    };
-    let label = if at_start { "not a statement" } else { "not expected here" };
-    let mut diagnostic = Diagnostic::error(codes::SYNTAX, title, span, label);
-    if at_start {
-        diagnostic = diagnostic.with_note(format!("Here stand {expected}."));
-    } else if let Some(head) = mistake.tokens.get(mistake.statement()) {
+    let mut diagnostic = Diagnostic::error(codes::SYNTAX, title, span, "not expected here");
+    if let Some(head) = mistake.tokens.get(mistake.statement()) {
         let head = builder.span(head.0, head.2);
         if head != span {
             diagnostic = diagnostic.with_label(head, format!("in {noun}"));
         }
     }
-    if let Some(help) = advice(builder, mistake) {
-        return diagnostic.with_help(help);
-    }
-    match shape {
-        Some(shape) if !at_start => diagnostic.with_help(format!("{} reads `{shape}`", indefinite(&noun))),
+    match (advice(builder, mistake), action_shape(mistake), shape) {
+        (Some(help), _, _) => diagnostic.with_help(help),
+        (_, Some(shape), _) => diagnostic.with_help(format!("the action reads `{shape}`")),
+        (_, _, Some(shape)) => diagnostic.with_help(format!("{} reads `{shape}`", indefinite(&noun))),
         _ => diagnostic,
+    }
+}
+
+/// The mistake is the first token of a statement.
+fn no_statement(builder: &Builder, mistake: &Mistake) -> Diagnostic {
+    let span = found_span(builder, mistake);
+    if builder.text(span) == ";" {
+        return Diagnostic::error(codes::SYNTAX, "this `;` ends nothing", span, "not needed")
+            .with_help("no `;` stands behind a `}`; remove it");
+    }
+    let title = format!("`{}` begins no statement", builder.shortened(span));
+    let diagnostic = Diagnostic::error(codes::SYNTAX, title, span, "not a statement")
+        .with_note(format!("Here stand {}.", starters(mistake)));
+    match starting_advice(mistake, builder.text(span)) {
+        Some(help) => diagnostic.with_help(help),
+        None => diagnostic,
     }
 }
 
 /// `this rule` → `a rule`
 fn indefinite(noun: &str) -> String {
     let noun = noun.strip_prefix("this ").unwrap_or(noun);
-    let article = if noun.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
+    let vowel = noun.trim_start_matches('`').starts_with(['a', 'e', 'i', 'o']);
+    let article = if vowel { "an" } else { "a" };
     format!("{article} {noun}")
 }

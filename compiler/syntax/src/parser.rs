@@ -33,14 +33,16 @@ pub fn parse(file: FileId, text: &str) -> (File, Vec<Diagnostic>) {
         return (File::default(), vec![diagnostic]);
     }
     let mut lexed = lex(file, text);
-    let mut diagnostics = lexed.diagnostics;
-    diagnostics.extend(nesting::limit(file, &mut lexed.tokens));
+    let diagnostics = lexed.diagnostics;
+    let too_deep = nesting::limit(file, &mut lexed.tokens);
     let mut reader = Reader {
         builder: Builder::new(file, text, &lexed.docs),
         tables: DeclParser::new(),
         layout: Layout::new(text, &lexed.tokens),
+        cut_off: too_deep.is_some(),
         diagnostics,
     };
+    reader.diagnostics.extend(too_deep);
     let tree = File { decls: reader.declarations() };
     let mut diagnostics = reader.diagnostics;
     pktc_diagnostics::sort(&mut diagnostics);
@@ -61,6 +63,8 @@ struct Reader<'t> {
     builder: Builder<'t>,
     tables: DeclParser,
     layout: Layout<'t>,
+    /// The last declaration is not whole, and is not read.
+    cut_off: bool,
     diagnostics: Vec<Diagnostic>,
 }
 
@@ -77,6 +81,9 @@ impl Reader<'_> {
         let mut position = 0;
         while let Some(slice) = self.layout.next_slice(position) {
             position = slice.end;
+            if self.cut_off && position == self.layout.tokens().len() {
+                break;
+            }
             if slice.outside {
                 let tokens = &self.layout.tokens()[slice.start..slice.end];
                 self.diagnostics.extend(explain_outside(&self.builder, tokens));
@@ -103,7 +110,8 @@ impl Reader<'_> {
             };
             let mistake = Mistake::new(&self.layout, &tokens, stop.index, stop.expected);
             let repair = choose_repair(&mistake);
-            if at_fault.insert(mistake.statement_byte()) {
+            let known = slice.unclosed.as_ref().is_some_and(|unclosed| mistake.covers(unclosed.opener.0));
+            if at_fault.insert(mistake.statement_byte()) && !known {
                 self.diagnostics.extend(explain(&self.builder, &mistake, &repair));
             }
             usable &= !matches!(repair, Repair::ReplaceHead { .. });

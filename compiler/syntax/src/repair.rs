@@ -12,18 +12,25 @@ pub(crate) enum Repair {
     Insert { at: usize, token: Token },
     /// A keyword stands where a name is expected: token `at` becomes one.
     MakeName { at: usize },
+    /// Token `at` is another language's for `token`.
+    Replace { at: usize, token: Token },
     /// The statement cannot be read.
     DropStatement { start: usize, end: usize },
     /// The condition of a `when` cannot be read; its block can.
     DropCondition { start: usize, end: usize },
     /// What stands before a declaration's block cannot be read; the block is read for its own mistakes.
     ReplaceHead { block: usize },
+    /// The declaration has ended: brackets that were put in at its end turn out to be too many.
+    CutOff { at: usize },
     /// The declaration is given up.
     GiveUp,
 }
 
 /// The repair that loses least.
 pub(crate) fn choose_repair(mistake: &Mistake) -> Repair {
+    if mistake.ended {
+        return Repair::CutOff { at: mistake.index };
+    }
     small_repair(mistake).unwrap_or(match &mistake.place {
         Place::Statement(range) => Repair::DropStatement { start: range.start, end: range.end },
         Place::Condition(range) => Repair::DropCondition { start: range.start, end: range.end },
@@ -45,7 +52,10 @@ fn small_repair(mistake: &Mistake) -> Option<Repair> {
         }
         _ => {}
     }
-    let is_action = found.is_some_and(starts_action);
+    if let Some(token) = found.and_then(|found| written_otherwise(found, mistake)) {
+        return Some(Repair::Replace { at, token });
+    }
+    let is_action = matches!(found, Some(Token::Keyword(keyword)) if keyword.starts_action());
     if is_action && expected.has(",") && expected.has(";") && !mistake.found_starts_statement() {
         return insert(Token::Comma);
     }
@@ -70,6 +80,21 @@ fn small_repair(mistake: &Mistake) -> Option<Repair> {
     match mistake.open_bracket().map(|bracket| &bracket.1) {
         Some(Token::OpenParen) if closes_badly && expected.has(")") => insert(Token::CloseParen),
         Some(Token::OpenBracket) if closes_badly && expected.has("]") => insert(Token::CloseBracket),
+        Some(Token::OpenBrace) if expected.has("}") && expected.has(",") && mistake.found_ends_line() => {
+            insert(Token::CloseBrace)
+        }
+        _ => None,
+    }
+}
+
+/// What the token that was found is written as where it stands.
+fn written_otherwise(found: &Token, mistake: &Mistake) -> Option<Token> {
+    let expected = |name| mistake.expected.has(name);
+    match found {
+        Token::Equal if mistake.expected.is_only(":") => Some(Token::Colon),
+        Token::ThinArrow if expected("=>") => Some(Token::Arrow),
+        Token::Arrow if expected("->") => Some(Token::ThinArrow),
+        Token::EqualEqual if expected("=") => Some(Token::Equal),
         _ => None,
     }
 }
@@ -80,36 +105,6 @@ fn ends_here(mistake: &Mistake) -> bool {
         None | Some(Token::CloseBrace) => true,
         Some(_) => mistake.found_starts_line() || mistake.found_starts_statement(),
     }
-}
-
-fn starts_action(token: &Token) -> bool {
-    use Keyword::{
-        Abort, Add, Apply, Count, Drop, Limit, Mark, Pass, Pop, Push, Redirect, Remove, Return, Sample, Set,
-        Swap, To, Tx,
-    };
-    matches!(
-        token,
-        Token::Keyword(
-            Abort
-                | Add
-                | Apply
-                | Count
-                | Drop
-                | Limit
-                | Mark
-                | Pass
-                | Pop
-                | Push
-                | Redirect
-                | Remove
-                | Return
-                | Sample
-                | Set
-                | Swap
-                | To
-                | Tx
-        )
-    )
 }
 
 fn starts_element(token: &Token) -> bool {
@@ -138,6 +133,7 @@ impl Repair {
                 tokens.insert(at, (byte, token, byte));
             }
             Repair::MakeName { at } => tokens[at].1 = Token::Word,
+            Repair::Replace { at, token } => tokens[at].1 = token,
             Repair::DropStatement { start, end } => {
                 let bytes = (tokens[start].0, tokens[end - 1].2);
                 tokens.splice(start..end, [(bytes.0, Token::BadStatement, bytes.1)]);
@@ -150,6 +146,7 @@ impl Repair {
                 let head = placeholder(&tokens[0]);
                 tokens.splice(1..block, head);
             }
+            Repair::CutOff { at } => tokens.truncate(at),
             Repair::GiveUp => return Err(()),
         }
         Ok(())

@@ -90,6 +90,7 @@ impl Walk<'_> {
                     self.begin_statement(index + 1);
                 }
             }
+            Token::BadStatement => self.begin_statement(index + 1),
             Token::OpenBrace if self.opens_block(index) => {
                 self.brackets.step(index, token);
                 self.blocks.push(Block { brace: index, statement: index + 1 });
@@ -107,8 +108,8 @@ impl Walk<'_> {
         let Some(opener) = opener else { return };
         let before = self.blocks.len();
         self.blocks.retain(|block| block.brace < opener);
-        let edges = self.head_is(|token| *token == Token::Keyword(Keyword::Next)) && self.directly_in_block();
-        if self.blocks.len() < before || edges {
+        let complete = self.directly_in_block() && self.ends_with_list(closer);
+        if self.blocks.len() < before || complete {
             self.begin_statement(closer + 1);
         }
     }
@@ -118,7 +119,7 @@ impl Walk<'_> {
         let Token::Keyword(keyword) = self.tokens[index].1 else { return false };
         index > 0
             && starts_statement(&self.tokens[0].1, keyword)
-            && matches!(self.tokens[index - 1].1, Token::Semicolon | Token::CloseBrace)
+            && matches!(self.tokens[index - 1].1, Token::Semicolon | Token::CloseBrace | Token::BadStatement)
             && self.layout.starts_line(&self.tokens[index])
     }
 
@@ -133,11 +134,20 @@ impl Walk<'_> {
         self.brackets.innermost() == self.blocks.last().map(|block| block.brace)
     }
 
-    fn head_is(&self, test: impl Fn(&Token) -> bool) -> bool {
-        self.blocks
-            .last()
-            .and_then(|block| self.tokens.get(block.statement))
-            .is_some_and(|token| test(&token.1))
+    /// Whether the statement ends with the list whose `}` is token `closer`: the edges of a `next`, or
+    /// whatever a statement that does not exist has in braces.
+    fn ends_with_list(&self, closer: usize) -> bool {
+        let head = self.blocks.last().and_then(|block| self.tokens.get(block.statement));
+        let line_ends = self.tokens.get(closer + 1).is_none_or(|next| self.layout.starts_line(next));
+        match head {
+            Some((_, Token::Keyword(Keyword::Next), _)) => {
+                self.tokens[0].1 == Token::Keyword(Keyword::Header)
+            }
+            Some((_, Token::Keyword(keyword), _)) => {
+                line_ends && !starts_statement(&self.tokens[0].1, *keyword)
+            }
+            _ => line_ends,
+        }
     }
 
     /// Whether the `{` at `index` opens a block of statements, and no list.

@@ -25,6 +25,7 @@ pub(crate) fn classify(lexer: &mut Lexer<Token>) -> Token {
             no_token(lexer, "there are no `/* … */` comments".into(), "a comment?", help)
         }
         '\'' | '`' | '“' | '”' | '‘' | '’' | '«' | '»' | '„' => {
+            skip_quoted(lexer, first);
             let help = "text stands in straight double quotes: `\"text\"`";
             no_token(lexer, format!("`{first}` is no quotation mark here"), "not a token", help)
         }
@@ -60,6 +61,20 @@ fn advice(text: &str, first: char) -> &'static str {
         (_, '≤' | '≥' | '≠') => "write `<=`, `>=` or `!=`",
         (_, '…') => "a slice is written `[0..4]`, a range `1-1023`",
         _ => "names consist of the letters a-z, digits and `_`",
+    }
+}
+
+/// To the closing quotation mark, if it stands in the same line.
+fn skip_quoted(lexer: &mut Lexer<Token>, open: char) {
+    let close = match open {
+        '“' | '„' => '”',
+        '‘' => '’',
+        '«' => '»',
+        other => other,
+    };
+    let line = lexer.remainder().lines().next().unwrap_or("");
+    if let Some(at) = line.find(close) {
+        lexer.bump(at + close.len_utf8());
     }
 }
 

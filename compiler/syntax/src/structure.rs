@@ -72,8 +72,11 @@ impl<'t> Layout<'t> {
         }
     }
 
+    /// Statements outside of any block go on to the next declaration (they may all be there by one mistake);
+    /// something unknown goes on to its `;` or `}`.
     fn end_of_strays(&self, start: usize) -> usize {
         let mut depth = 0_usize;
+        let unknown = self.tokens[start].1 == Token::Word;
         for index in start..self.tokens.len() {
             let token = &self.tokens[index];
             let after_end =
@@ -86,6 +89,9 @@ impl<'t> Layout<'t> {
                 Token::OpenBrace => depth += 1,
                 Token::CloseBrace => depth = depth.saturating_sub(1),
                 _ => {}
+            }
+            if unknown && depth == 0 && matches!(token.1, Token::Semicolon | Token::CloseBrace) {
+                return index + 1;
             }
         }
         self.tokens.len()

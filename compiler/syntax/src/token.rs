@@ -57,6 +57,17 @@ impl Keyword {
         )
     }
 
+    /// Starts an action.
+    pub(crate) fn starts_action(self) -> bool {
+        use Keyword::{
+            Abort, Add, Apply, Count, Drop, Limit, Mark, Pass, Pop, Push, Redirect, Remove, Return, Sample,
+            Set, Swap, To, Tx,
+        };
+        let steers = matches!(self, Pass | Drop | Abort | Tx | Return | Redirect | To);
+        steers
+            || matches!(self, Add | Apply | Count | Limit | Mark | Pop | Push | Remove | Sample | Set | Swap)
+    }
+
     /// Starts a declaration.
     pub(crate) fn starts_declaration(self) -> bool {
         use Keyword::{
