@@ -7,7 +7,7 @@ use pktc_lower::vcode::{Terminator, VBlockId, VFunction};
 use crate::graph::{entry, follow, predecessors, reachable, reorder};
 use crate::operands::targets_mut;
 
-/// Skips empty blocks, joins blocks that only follow each other, drops unreachable ones, puts cold ones last.
+/// Skips empty blocks, ends programs where a jump leads to nothing but the end, joins blocks that only follow each other, drops unreachable ones, puts cold ones last.
 pub(crate) fn clean_up(mut function: VFunction) -> VFunction {
     skip_empty(&mut function);
     let keep = reachable(&function);
@@ -17,7 +17,8 @@ pub(crate) fn clean_up(mut function: VFunction) -> VFunction {
     reorder(function, &order)
 }
 
-/// Lets jumps to blocks that only jump on go where those lead; a branch to one place becomes a jump.
+/// Lets jumps to blocks that only jump on go where those lead; a branch to one place becomes a jump, a jump to a
+/// block that only ends the program ends it itself.
 fn skip_empty(function: &mut VFunction) {
     let mut hops: SecondaryMap<VBlockId, Option<VBlockId>> = SecondaryMap::new();
     for (id, block) in &function.blocks {
@@ -33,6 +34,16 @@ fn skip_empty(function: &mut VFunction) {
             && taken == fallthrough
         {
             block.end = Terminator::Goto(taken);
+        }
+    }
+    for id in function.blocks.keys() {
+        if let Terminator::Goto(target) = function.blocks[id].end
+            && let target = &function.blocks[target]
+            && let (true, Terminator::Exit(_)) = (target.insns.is_empty(), &target.end)
+        {
+            let (end, end_span) = (target.end.clone(), target.end_span);
+            let block = &mut function.blocks[id];
+            (block.end, block.end_span) = (end, end_span);
         }
     }
 }

@@ -23,6 +23,10 @@ impl RegSet {
         RegSet(self.0 & !other.0)
     }
 
+    pub(crate) fn union(self, other: RegSet) -> RegSet {
+        RegSet(self.0 | other.0)
+    }
+
     pub(crate) fn intersection(self, other: RegSet) -> RegSet {
         RegSet(self.0 & other.0)
     }
@@ -88,6 +92,48 @@ pub(crate) fn writes(insn: &MachineInsn) -> RegSet {
         | Insn::Goto { .. }
         | Insn::Branch { .. }
         | Insn::Exit => RegSet::default(),
+    }
+}
+
+/// Lets `insn` use `to` wherever it names `from`. Not for what takes certain registers: calls, `exit`.
+pub(crate) fn rename(insn: &mut MachineInsn, from: Reg, to: Reg) {
+    let rename = |reg: &mut Reg| {
+        if *reg == from {
+            *reg = to;
+        }
+    };
+    let rename_operand = |operand: &mut Operand<Reg>| {
+        if let Operand::Reg(reg) = operand {
+            rename(reg);
+        }
+    };
+    match insn {
+        Insn::Alu { dst, src, .. } => {
+            rename(dst);
+            rename_operand(src);
+        }
+        Insn::Neg { dst, .. }
+        | Insn::Swap { dst, .. }
+        | Insn::LoadImm64 { dst, .. }
+        | Insn::LoadMap { dst, .. }
+        | Insn::LoadMapValue { dst, .. } => rename(dst),
+        Insn::Load { dst, base, .. } => {
+            rename(dst);
+            rename(base);
+        }
+        Insn::Store { base, src, .. } => {
+            rename(base);
+            rename_operand(src);
+        }
+        Insn::AtomicAdd { base, src, .. } => {
+            rename(base);
+            rename(src);
+        }
+        Insn::Branch { left, right, .. } => {
+            rename(left);
+            rename_operand(right);
+        }
+        Insn::Goto { .. } | Insn::Call { .. } | Insn::CallLocal { .. } | Insn::Exit | Insn::Foreign(_) => {}
     }
 }
 

@@ -7,6 +7,7 @@ use pktc_lower::vcode::{Base, Terminator, VBlock, VBlockId, VFunction, VInsn};
 use regalloc2::{Block, Edit, InstOrEdit};
 
 use crate::allocate::Allocation;
+use crate::effects::RegSet;
 use crate::module::MachineInsn;
 
 /// A program in blocks.
@@ -197,6 +198,31 @@ impl Places<'_> {
 fn register(place: regalloc2::Allocation) -> Result<Reg, String> {
     let reg = place.as_reg().ok_or_else(|| format!("{place} is no register"))?;
     Ok(Reg(reg.hw_enc() as u8))
+}
+
+impl End {
+    /// The registers that it reads.
+    pub(crate) fn reads(&self) -> RegSet {
+        match self {
+            End::Goto(_) => RegSet::default(),
+            End::Exit => RegSet::default().with(Reg::R0),
+            End::Branch { test, .. } => match test.right {
+                Operand::Reg(right) => RegSet::default().with(test.left).with(right),
+                Operand::Imm(_) => RegSet::default().with(test.left),
+            },
+        }
+    }
+
+    /// The blocks that it may go on to.
+    pub(crate) fn targets(&self) -> impl Iterator<Item = VBlockId> + use<> {
+        match *self {
+            End::Goto(target) => [Some(target), None],
+            End::Branch { taken, fallthrough, .. } => [Some(fallthrough), Some(taken)],
+            End::Exit => [None, None],
+        }
+        .into_iter()
+        .flatten()
+    }
 }
 
 /// `dst = src`

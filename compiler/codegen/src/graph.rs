@@ -22,10 +22,12 @@ pub(crate) fn follow(mut block: VBlockId, hop: impl Fn(VBlockId) -> Option<VBloc
     block
 }
 
-/// The predecessors of each block, once for each edge.
+/// The predecessors of each block, once for each edge, the last first: for a join far down (a tail that all rules
+/// of a long list share), those that look for dominators then go up a step at a time instead of all the way for
+/// each predecessor.
 pub(crate) fn predecessors(function: &VFunction) -> SecondaryMap<VBlockId, Vec<VBlockId>> {
     let mut preds: SecondaryMap<VBlockId, Vec<VBlockId>> = SecondaryMap::with_capacity(function.blocks.len());
-    for (id, block) in &function.blocks {
+    for (id, block) in function.blocks.iter().rev() {
         for target in targets(&block.end) {
             preds[target].push(id);
         }

@@ -71,11 +71,7 @@ fn reachable(function: &MachineFunction) -> SecondaryMap<VBlockId, bool> {
     let mut work = vec![entry()];
     while let Some(id) = work.pop() {
         if !std::mem::replace(&mut seen[id], true) {
-            match function.blocks[id].end {
-                End::Goto(target) => work.push(target),
-                End::Branch { taken, fallthrough, .. } => work.extend([taken, fallthrough]),
-                End::Exit => {}
-            }
+            work.extend(function.blocks[id].end.targets());
         }
     }
     seen

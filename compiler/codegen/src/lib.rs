@@ -8,7 +8,7 @@
 //! 4. `optimise` (optional): constants are in the instructions or next to their uses; no dead code.
 //! 5. `allocate`: every value has a machine register or a stack slot at every point.
 //! 6. `emit`: machine instructions in blocks.
-//! 7. `peephole` (optional): no move whose destination holds the value already.
+//! 7. `peephole` (optional): no move whose destination holds the value already or could have got it at once.
 //! 8. `layout`: instructions in a row.
 //! 9. `branch`: every jump has a distance that 16 bits hold.
 //! 10. `lint` (tests and debug builds): what the verifier refuses in any program is not there.
@@ -84,7 +84,7 @@ fn generate_program(function: VFunction, options: &CodegenOptions) -> Result<Pro
     let mut function = emit::emit(&ssa.function, &allocation).map_err(broken)?;
     check_stack(&name, span, function.stack)?;
     if options.optimise {
-        peephole::remove_redundant_moves(&mut function);
+        peephole::tidy_moves(&mut function);
     }
     let stack = function.stack;
     let row = layout::lay_out(function, &layout, options.optimise);

@@ -1,93 +1,12 @@
-//! Removes moves, spills and reloads inside a block whose destination already holds the value.
+//! What the allocator leaves to be tidied: it splits lives, and gives up on joining very many.
 
-use std::collections::HashMap;
+mod redundant;
+mod retarget;
 
-use pktc_bpf::{AluOp, Insn, Operand, Reg, Size, Width};
+use crate::emit::MachineFunction;
 
-use crate::effects::writes;
-use crate::emit::{MachineFunction, copy};
-use crate::module::MachineInsn;
-
-/// Runs over every block. Only spill slots are looked at: what the code itself stores and loads is left as
-/// lowering wrote it.
-pub(crate) fn remove_redundant_moves(function: &mut MachineFunction) {
-    let frame = function.frame;
-    for block in function.blocks.values_mut() {
-        let mut contents = Contents::new(frame);
-        block.insns.retain_mut(|(insn, _)| contents.step(insn));
-    }
-}
-
-/// What registers and spill slots hold: equal numbers, equal values.
-struct Contents {
-    regs: [u32; 11],
-    slots: HashMap<i16, u32>,
-    constants: HashMap<i64, u32>,
-    /// The next number that stands for nothing yet.
-    next: u32,
-    /// Bytes below the frame pointer that are no spill slots.
-    frame: u32,
-}
-
-impl Contents {
-    fn new(frame: u32) -> Contents {
-        let regs = std::array::from_fn(|index| index as u32);
-        Contents { regs, slots: HashMap::new(), constants: HashMap::new(), next: regs.len() as u32, frame }
-    }
-
-    /// Goes over an instruction, perhaps for a cheaper one; whether it is needed.
-    fn step(&mut self, insn: &mut MachineInsn) -> bool {
-        match *insn {
-            Insn::Alu { op: AluOp::Mov, width: Width::W64, dst, src: Operand::Reg(src) } => {
-                self.put(dst, self.number(src))
-            }
-            Insn::Alu { op: AluOp::Mov, width, dst, src: Operand::Imm(imm) } => {
-                let value = match width {
-                    Width::W64 => i64::from(imm),
-                    Width::W32 => i64::from(imm.cast_unsigned()),
-                };
-                let fresh = self.fresh();
-                let number = *self.constants.entry(value).or_insert(fresh);
-                self.put(dst, number)
-            }
-            Insn::Store { size: Size::U64, base: Reg::FP, offset, src: Operand::Reg(src) }
-                if self.is_spill(offset) =>
-            {
-                let number = self.number(src);
-                self.slots.insert(offset, number) != Some(number)
-            }
-            Insn::Load { size: Size::U64, dst, base: Reg::FP, offset } if self.is_spill(offset) => {
-                let fresh = self.fresh();
-                let number = *self.slots.entry(offset).or_insert(fresh);
-                if let Some(holder) = self.regs.iter().position(|&held| held == number) {
-                    *insn = copy(dst, Reg(holder as u8));
-                }
-                self.put(dst, number)
-            }
-            _ => {
-                for reg in writes(insn).iter() {
-                    self.regs[usize::from(reg.0)] = self.fresh();
-                }
-                true
-            }
-        }
-    }
-
-    fn number(&self, reg: Reg) -> u32 {
-        self.regs[usize::from(reg.0)]
-    }
-
-    /// Lets `reg` hold a value; whether it did not already.
-    fn put(&mut self, reg: Reg, number: u32) -> bool {
-        std::mem::replace(&mut self.regs[usize::from(reg.0)], number) != number
-    }
-
-    fn fresh(&mut self) -> u32 {
-        self.next += 1;
-        self.next - 1
-    }
-
-    fn is_spill(&self, offset: i16) -> bool {
-        i64::from(offset) < -i64::from(self.frame)
-    }
+/// Runs over every block.
+pub(crate) fn tidy_moves(function: &mut MachineFunction) {
+    redundant::remove_redundant_moves(function);
+    retarget::remove_detours(function);
 }

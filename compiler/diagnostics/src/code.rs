@@ -80,6 +80,9 @@ codes! {
     REPLAY = "E0712", "a capture's verdicts are not those of its snapshot";
     ENGINE = "E0713", "an engine could not run a packet";
     OBJECT = "E0799", "the object cannot be written";
+    STACK_FULL = "E0800", "a program needs more stack than kernels give it";
+    PROGRAM_TOO_LONG = "E0801", "a program has more instructions than kernels take";
+    BROKEN_CODE = "E0899", "the compiler made code that it cannot finish: a mistake in pktc";
     ALWAYS = "W0001", "a comparison is always true or always false";
     FAMILIES = "W0002", "addresses of different families are compared";
     UNUSED = "W0003", "something is declared and never used";
@@ -87,7 +90,4 @@ codes! {
     SHADOWS = "W0005", "a name hides one of the standard library";
     DUPLICATE = "W0006", "a set names an element twice";
     LATER_FRAGMENTS = "W0007", "a rule on a transport header misses later fragments";
-    STACK_FULL = "E0800", "a program needs more stack than kernels give it";
-    PROGRAM_TOO_LONG = "E0801", "a program has more instructions than kernels take";
-    BROKEN_CODE = "E0899", "the compiler made code that it cannot finish: a mistake in pktc";
 }
