@@ -81,6 +81,8 @@ pub enum Op {
     Position { dst: Value },
     /// `dst` = how many bytes there are from the cursor to the packet's end
     Remaining { dst: Value },
+    /// `dst` = how many bytes there are from the cursor on at least: what can be told without asking
+    Reachable { dst: Value },
     /// `dst` = the packet's length
     PacketLength { dst: Value },
     /// `dst` = the device's index

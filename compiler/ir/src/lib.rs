@@ -2,6 +2,7 @@
 
 pub mod build;
 pub mod decide;
+pub mod facts;
 pub mod flow;
 pub mod graph;
 pub mod layout;

@@ -208,6 +208,7 @@ fn print_op(flow: &Flow, op: &Op) -> String {
         Op::Advance { by } => format!("advance {}", arg(flow, *by)),
         Op::Position { dst } => format!("{} = position", value(dst)),
         Op::Remaining { dst } => format!("{} = remaining", value(dst)),
+        Op::Reachable { dst } => format!("{} = reachable", value(dst)),
         Op::PacketLength { dst } => format!("{} = packet length", value(dst)),
         Op::Ifindex { dst } => format!("{} = ifindex", value(dst)),
         Op::Queue { dst } => format!("{} = queue", value(dst)),

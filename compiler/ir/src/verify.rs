@@ -151,6 +151,7 @@ fn operands(op: &Op) -> (Vec<Value>, Option<Value>) {
         | Op::Read { dst, .. }
         | Op::Position { dst }
         | Op::Remaining { dst }
+        | Op::Reachable { dst }
         | Op::PacketLength { dst }
         | Op::Ifindex { dst }
         | Op::Queue { dst } => (Vec::new(), Some(dst)),

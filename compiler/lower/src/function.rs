@@ -200,6 +200,7 @@ impl Lowering<'_> {
             }
             Op::Position { dst } => self.access.position(self, self.register(dst)),
             Op::Remaining { dst } => self.access.remaining(self, self.register(dst)),
+            Op::Reachable { dst } => self.access.reachable(self, self.register(dst)),
             Op::PacketLength { dst } => self.access.packet_length(self, self.register(dst)),
             Op::Ifindex { dst } => self.context_field(dst, IFINDEX),
             Op::Queue { dst } => self.context_field(dst, QUEUE),

@@ -73,6 +73,7 @@ impl Known {
             | Op::Advance { .. }
             | Op::Position { .. }
             | Op::Remaining { .. }
+            | Op::Reachable { .. }
             | Op::Ifindex { .. }
             | Op::Queue { .. }
             | Op::Hit { .. }
@@ -108,6 +109,7 @@ impl Known {
                 | Op::OpaqueZero { dst }
                 | Op::Position { dst }
                 | Op::Remaining { dst }
+                | Op::Reachable { dst }
                 | Op::Ifindex { dst }
                 | Op::Queue { dst } => self.assign(dst),
                 _ => {}

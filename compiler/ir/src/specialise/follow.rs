@@ -3,12 +3,11 @@
 use pktc_bpf::{AluOp, Condition, Width};
 use pktc_semantics::typed::{ExprKind, HeaderId, NextKind, UnionId};
 
-use super::parse::{Parsing, static_length};
+use super::parse::{Parsing, shortest, static_length};
 use super::state::{Counts, Pending, State};
 use super::{Here, Specialiser};
 use crate::flow::{Arg, Block, End, Op};
 use crate::graph::edges;
-use crate::layout::certain_bytes;
 use crate::rule::Place;
 
 /// A `next` line that is being followed.
@@ -78,7 +77,7 @@ impl Specialiser<'_> {
         parsing.length = static_length(parsing.header).map_or(Arg::Value(values.length), Arg::Const);
         parsing.checked = match parsing.length {
             Arg::Const(length) if parsing.header.needs.is_none() => length as u32,
-            Arg::Const(_) | Arg::Value(_) => certain_bytes(parsing.header),
+            Arg::Const(_) | Arg::Value(_) => shortest(parsing.header),
         };
         if here.rest.cursor == Some(parsing.place) {
             return;

@@ -342,6 +342,9 @@ impl Specialiser<'_> {
             self.op(Op::Alu { op: AluOp::Sub, dst: self.left, left: self.left, right: length });
         }
         self.op(Op::Advance { by: length });
+        let (canon, lost) = (self.new_block(), self.block_for(here.decision, here.rest.clone()));
+        self.end(End::Canon { ok: canon, short: lost });
+        self.current = canon;
         let kinds =
             crate::ranges::merge(self.member_values(group.union).into_keys().map(|value| (value, value)));
         let upper = self.new_block();
@@ -454,7 +457,7 @@ fn shape_key(header: &Header) -> String {
         header.fields.iter().take(2).map(|field| (field.bits, field.position.clone())).collect();
     format!(
         "{:?} {:?} {:?} {valid:?} {next:?} {layout:?}",
-        header.fixed_bytes,
+        super::parse::shortest(header),
         header.needs,
         part(header.length.as_ref())
     )

@@ -72,7 +72,7 @@ impl<'a> Specialiser<'a> {
 
     /// Goes on in a new block only if the header at the cursor fits and is valid; sets its length.
     pub(super) fn fits_and_valid(&mut self, parsing: &mut Parsing<'_>, broken: Block) {
-        let certain = certain_bytes(parsing.header);
+        let certain = shortest(parsing.header);
         if certain > 0 {
             self.must_fit(parsing, Arg::Const(u64::from(certain)), broken);
             parsing.checked = certain;
@@ -370,57 +370,63 @@ impl<'a> Specialiser<'a> {
     /// Computes the needed lengths of the header's payload.
     pub(super) fn load_lengths(&mut self, parsing: &mut Parsing<'_>, here: &Here) {
         let place = parsing.place;
-        for slot in self
-            .needed_slots(here, |slot| *slot == Slot::PayloadLength(place) || *slot == Slot::Truncated(place))
-        {
+        let of_place = |slot: &Slot| *slot == Slot::PayloadLength(place) || *slot == Slot::Truncated(place);
+        for slot in self.needed_slots(here, of_place) {
             let dst = self.slot(slot);
-            let remaining = self.value("remaining");
-            self.op(Op::Remaining { dst: remaining });
-            let content = self.content(parsing).map_or(Arg::Value(remaining), Arg::Value);
-            if matches!(self.outlook.rules.slots[slot], Slot::Truncated(_)) {
-                self.truncated(dst, content, remaining);
-            } else {
-                self.payload_length(dst, content, remaining, parsing.length);
+            let content = self.content(parsing);
+            match self.outlook.rules.slots[slot] {
+                Slot::Truncated(_) => self.truncated(dst, content),
+                _ => self.payload_length(dst, content, parsing.length),
             }
         }
     }
 
-    fn truncated(&mut self, dst: Value, content: Arg, remaining: Value) {
-        let (cut, join) = (self.new_block(), self.new_block());
+    fn truncated(&mut self, dst: Value, content: Option<Value>) {
         self.op(Op::Copy { dst, src: Arg::Const(0) });
-        let (condition, width) = (Condition::Slt, Width::W64);
-        self.end(End::Branch {
-            condition,
-            width,
-            left: remaining,
-            right: content,
-            then: cut,
-            otherwise: join,
-        });
+        let Some(content) = content else { return };
+        let join = self.new_block();
+        let remaining = self.beyond_reach(content, join);
+        let cut = self.new_block();
+        let (condition, width, right) = (Condition::Slt, Width::W64, Arg::Value(content));
+        self.end(End::Branch { condition, width, left: remaining, right, then: cut, otherwise: join });
         self.current = cut;
         self.op(Op::Copy { dst, src: Arg::Const(1) });
         self.end(End::Goto(join));
         self.current = join;
     }
 
-    fn payload_length(&mut self, dst: Value, content: Arg, remaining: Value, length: Arg) {
-        self.op(Op::Copy { dst, src: content });
-        self.at_most(dst, remaining);
+    fn payload_length(&mut self, dst: Value, content: Option<Value>, length: Arg) {
+        match content {
+            Some(content) => {
+                let join = self.new_block();
+                self.op(Op::Copy { dst, src: Arg::Value(content) });
+                let remaining = self.beyond_reach(content, join);
+                self.at_most(dst, remaining);
+                self.end(End::Goto(join));
+                self.current = join;
+            }
+            None => self.op(Op::Remaining { dst }),
+        }
         self.op(Op::Alu { op: AluOp::Sub, dst, left: dst, right: length });
         let (negative, join) = (self.new_block(), self.new_block());
         let (condition, width) = (Condition::Slt, Width::W64);
-        self.end(End::Branch {
-            condition,
-            width,
-            left: dst,
-            right: Arg::Const(0),
-            then: negative,
-            otherwise: join,
-        });
+        self.end(End::Branch { condition, width, left: dst, right: Arg::Const(0), then: negative, otherwise: join });
         self.current = negative;
         self.op(Op::Copy { dst, src: Arg::Const(0) });
         self.end(End::Goto(join));
         self.current = join;
+    }
+
+    /// Goes on in a new block only where `content` passes what is known to be there, and asks how much is.
+    fn beyond_reach(&mut self, content: Value, within: Block) -> Value {
+        let (reachable, remaining) = (self.value("reachable"), self.value("remaining"));
+        self.op(Op::Reachable { dst: reachable });
+        let beyond = self.new_block();
+        let (condition, width, right) = (Condition::Sgt, Width::W64, Arg::Value(reachable));
+        self.end(End::Branch { condition, width, left: content, right, then: beyond, otherwise: within });
+        self.current = beyond;
+        self.op(Op::Remaining { dst: remaining });
+        remaining
     }
 
     fn at_most(&mut self, dst: Value, limit: Value) {
@@ -466,6 +472,15 @@ fn parsing_copy<'h>(parsing: &Parsing<'h>) -> Parsing<'h> {
         length: parsing.length,
         wanted: parsing.wanted.clone(),
     }
+}
+
+/// No instance of `header` that is present is shorter.
+pub(super) fn shortest(header: &Header) -> u32 {
+    let certain = certain_bytes(header);
+    if header.needs.is_some() {
+        return certain;
+    }
+    certain.max(super::number::least(header, header.length.as_ref()) as u32)
 }
 
 /// A header's length where its declaration fixes it.

@@ -86,6 +86,13 @@ impl Access {
         }
     }
 
+    /// `dst` = how many bytes there are from the cursor on at least, without a call.
+    pub(crate) fn reachable(self, lowering: &mut Lowering<'_>, dst: VReg) {
+        match self {
+            Access::Direct => direct::remaining(lowering, dst),
+        }
+    }
+
     /// `dst` = the packet's length.
     pub(crate) fn packet_length(self, lowering: &mut Lowering<'_>, dst: VReg) {
         match self {
