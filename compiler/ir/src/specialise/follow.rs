@@ -1,10 +1,10 @@
 //! What a header selects to follow it: one `next` line.
 
 use pktc_bpf::{AluOp, Condition, Width};
-use pktc_semantics::typed::{ExprKind, HeaderId, NextKind, UnionId};
+use pktc_semantics::typed::{ExprKind, HeaderId, Next, NextKind, Scope, UnionId};
 
 use super::parse::{Parsing, shortest, static_length};
-use super::state::{Counts, Pending, State};
+use super::state::{Counts, Pending, State, representative};
 use super::{Here, Specialiser};
 use crate::flow::{Arg, Block, End, Op};
 use crate::graph::edges;
@@ -31,6 +31,12 @@ impl Specialiser<'_> {
     pub(super) fn follow(&mut self, following: Following, here: &Here) {
         let mut parsing = self.parsing(following.place, following.enclosed, here);
         self.return_to(&mut parsing, here);
+        self.dispatch(parsing, &following, false, here);
+    }
+
+    /// Goes where the header's `next` line leads. `unchecked`: that the header is valid and whole is still to be
+    /// asked; if it is not, that comes to the same as if it led nowhere.
+    pub(super) fn dispatch(&mut self, mut parsing: Parsing<'_>, following: &Following, unchecked: bool, here: &Here) {
         let next = &parsing.header.next[following.next];
         let nothing = self.block_for(here.decision, here.rest.clone());
         if let Some(when) = &next.when {
@@ -38,37 +44,64 @@ impl Specialiser<'_> {
             self.own_condition(&mut parsing, when, holds, nothing);
             self.current = holds;
         }
-        let targets = self.targets(&following, here);
-        match &next.kind {
-            NextKind::Always(_) => match targets.first() {
-                Some((_, target)) => {
-                    let target = *target;
-                    self.enter(&mut parsing, &following, target, here);
-                }
-                None => self.end(End::Goto(nothing)),
-            },
-            NextKind::By { value, .. } => {
-                let ExprKind::Own(field) = value.kind else {
-                    self.not_yet("a header that is selected by more than one field");
-                    return self.end(End::Goto(nothing));
-                };
-                let entries: Vec<_> = targets.iter().map(|_| self.new_block()).collect();
-                for ((values, _), &entry) in targets.iter().zip(&entries) {
-                    for &value in values {
-                        let other = self.new_block();
-                        self.own_bits(&mut parsing, field, value, entry, other);
-                        self.current = other;
-                    }
-                }
-                self.end(End::Goto(nothing));
-                let loaded = parsing.loaded.clone();
-                for ((_, target), entry) in targets.iter().zip(entries) {
-                    self.current = entry;
-                    parsing.loaded = loaded.clone();
-                    self.enter(&mut parsing, &following, *target, here);
+        let targets = self.targets(following, here);
+        let entries: Vec<_> = targets.iter().map(|_| self.new_block()).collect();
+        self.select(&mut parsing, next, &targets, &entries, nothing);
+        let (loaded, checked) = (parsing.loaded.clone(), parsing.checked);
+        for ((_, target), entry) in targets.iter().zip(entries) {
+            self.current = entry;
+            (parsing.loaded, parsing.checked) = (loaded.clone(), checked);
+            if unchecked {
+                self.is_valid(&mut parsing, nothing);
+                if !self.asks_for_all_before(*target, following.place.scope, here) {
+                    self.is_whole(&mut parsing, nothing);
                 }
             }
+            self.enter(&mut parsing, following, *target, here);
         }
+    }
+
+    /// Whether `target`, where it does not fit, comes to the same as if nothing led to it: then its own check
+    /// covers that all before it is there.
+    fn asks_for_all_before(&self, target: Target, scope: Scope, here: &Here) -> bool {
+        match target {
+            Target::Header(header) => {
+                shortest(self.outlook.graph.header(header)) > 0
+                    && representative((scope, header), &here.needs).is_none()
+            }
+            Target::Group(_) => false,
+        }
+    }
+
+    /// Branches to the entry of whatever is selected.
+    fn select(
+        &mut self,
+        parsing: &mut Parsing<'_>,
+        next: &Next,
+        targets: &[(Vec<u64>, Target)],
+        entries: &[Block],
+        nothing: Block,
+    ) {
+        let field = match &next.kind {
+            NextKind::Always(_) => {
+                return self.end(End::Goto(entries.first().copied().unwrap_or(nothing)));
+            }
+            NextKind::By { value, .. } => match value.kind {
+                ExprKind::Own(field) => field,
+                _ => {
+                    self.not_yet("a header that is selected by more than one field");
+                    return self.end(End::Goto(nothing));
+                }
+            },
+        };
+        for ((values, _), &entry) in targets.iter().zip(entries) {
+            for &value in values {
+                let other = self.new_block();
+                self.own_bits(parsing, field, value, entry, other);
+                self.current = other;
+            }
+        }
+        self.end(End::Goto(nothing));
     }
 
     /// Makes sure that the cursor stands at the header that was parsed before.
@@ -120,9 +153,18 @@ impl Specialiser<'_> {
                 None => targets.push((value.into_iter().collect(), target)),
             }
         }
-        // Groups hold what seldom comes: after all others.
-        targets.sort_by_key(|(_, target)| matches!(target, Target::Group(_)));
+        targets.sort_by_key(|(_, target)| self.rarity(*target));
         targets
+    }
+
+    /// What to ask for first: the members of unions, in their order (`ip`, `l4`), are what most packets have;
+    /// groups hold what few have.
+    fn rarity(&self, target: Target) -> usize {
+        /// More than a union has members.
+        const RARE: usize = 1000;
+        let Target::Header(header) = target else { return RARE + 1 };
+        let unions = self.outlook.graph.program.unions.values().filter(|union| union.repeats.is_none());
+        unions.filter_map(|union| union.members.iter().position(|&member| member == header)).min().unwrap_or(RARE)
     }
 
     fn pending_for(&self, parent: Place, target: Target, enclosed: bool, counts: Counts) -> Pending {

@@ -137,7 +137,7 @@ impl Specialiser<'_> {
         items.filter(|&item| self.owner(item).is_some_and(|place| place.header == header)).collect()
     }
 
-    fn owner(&self, item: ItemId) -> Option<Place> {
+    pub(super) fn owner(&self, item: ItemId) -> Option<Place> {
         match &self.outlook.rules.items[item] {
             Item::Header(place) => Some(*place),
             Item::Part(part) => Some(part.place),

@@ -159,33 +159,33 @@ impl Specialiser<'_> {
         then: Block,
         otherwise: Block,
     ) {
-        match merged {
-            [] => self.end(End::Goto(otherwise)),
-            &[(low, high)] if low == high => {
-                self.compare(CompareOp::Equal, Arg::Value(value), Arg::Const(low), width, then, otherwise);
+        let mut edges = ranges::edges(merged);
+        if width == Width::W32 {
+            edges.retain(|&edge| edge <= low_bits(32));
+        }
+        self.range_tree(value, &edges, false, width, then, otherwise);
+    }
+
+    /// `edges`: where membership changes, ascending; `inside`: whether what lies below the first is in. Each
+    /// comparison halves what is left, so nothing is asked that is already known.
+    fn range_tree(&mut self, value: Value, edges: &[u64], inside: bool, width: Width, then: Block, otherwise: Block) {
+        let (here, beyond) = if inside { (then, otherwise) } else { (otherwise, then) };
+        match *edges {
+            [] => self.end(End::Goto(here)),
+            [edge] => self.compare(CompareOp::Less, Arg::Value(value), Arg::Const(edge), width, here, beyond),
+            [only, next] if next == only + 1 => {
+                self.compare(CompareOp::Equal, Arg::Value(value), Arg::Const(only), width, beyond, here);
             }
-            &[(0, high)] => self.compare(
-                CompareOp::LessEqual,
-                Arg::Value(value),
-                Arg::Const(high),
-                width,
-                then,
-                otherwise,
-            ),
-            &[(low, high)] => {
-                let above = self.new_block();
-                self.compare(CompareOp::Less, Arg::Value(value), Arg::Const(low), width, otherwise, above);
-                self.current = above;
-                self.compare(CompareOp::Greater, Arg::Value(value), Arg::Const(high), width, otherwise, then);
-            }
-            several => {
-                let (lower, upper) = several.split_at(several.len() / 2);
+            _ => {
+                // An even number of edges below keeps single values (two edges) in one piece.
+                let middle = if edges.len() > 2 { edges.len() / 2 & !1 } else { 0 };
                 let (below, above) = (self.new_block(), self.new_block());
-                self.compare(CompareOp::Less, Arg::Value(value), Arg::Const(upper[0].0), width, below, above);
+                let edge = edges[middle];
+                self.compare(CompareOp::Less, Arg::Value(value), Arg::Const(edge), width, below, above);
                 self.current = below;
-                self.in_ranges(value, lower, width, then, otherwise);
+                self.range_tree(value, &edges[..middle], inside, width, then, otherwise);
                 self.current = above;
-                self.in_ranges(value, upper, width, then, otherwise);
+                self.range_tree(value, &edges[middle + 1..], !inside, width, then, otherwise);
             }
         }
     }

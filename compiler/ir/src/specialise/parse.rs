@@ -9,7 +9,8 @@ use cranelift_entity::EntityRef;
 use pktc_bpf::{AluOp, Condition, Size, Width};
 use pktc_semantics::typed::{Expr, ExprKind, Header, HeaderId, Value as Value64};
 
-use super::state::{Counts, Pending, State};
+use super::follow::Following;
+use super::state::{Counts, Pending, State, representative};
 use super::{Here, Specialiser};
 use crate::flow::{Arg, Block, End, Op, Value};
 use crate::layout::{certain_bytes, conditional_groups};
@@ -37,11 +38,34 @@ impl<'a> Specialiser<'a> {
     pub(super) fn parse_header(&mut self, place: Place, enclosed: bool, counts: Counts, here: &Here) {
         let mut parsing = self.parsing(place, enclosed, here);
         let broken = self.malformed_block(place.header, here);
+        if let Some(next) = self.only_leads_on(place, enclosed, here) {
+            self.fits(&mut parsing, broken);
+            let following = Following { place, next, enclosed, counts, taken: Vec::new() };
+            return self.dispatch(parsing, &following, true, here);
+        }
         self.fits_and_valid(&mut parsing, broken);
         let mut state = here.rest.clone();
         self.now_present(&mut parsing, &mut state, counts, here);
         let parts = self.needed_parts(place, here);
         self.resolve_parts(&parts, parsing, state, here);
+    }
+
+    /// Where nothing ahead asks of the header at `place` but what follows one of its `next` lines: that line.
+    /// A header that is broken and one that selects nothing then come to the same, so selecting comes first.
+    fn only_leads_on(&self, place: Place, enclosed: bool, here: &Here) -> Option<usize> {
+        let asked = here.needs.items.iter().any(|item| self.owner(ItemId::new(item)) == Some(place));
+        let malformed = representative((place.scope, place.header), &here.needs).is_some();
+        let lengths = [Slot::PayloadLength(place), Slot::Truncated(place)];
+        if asked || malformed || !self.needed_slots(here, |slot| lengths.contains(slot)).is_empty() {
+            return None;
+        }
+        let header = self.outlook.graph.header(place.header);
+        let mut matter = (0..header.next.len()).filter(|&next| {
+            let follow = Pending::Follow { place, next, enclosed, counts: Vec::new(), taken: Vec::new() };
+            self.outlook.matters(&follow, &here.needs)
+        });
+        let only = matter.next()?;
+        matter.next().is_none().then_some(only)
     }
 
     /// Starts on the header at `place`.
@@ -72,18 +96,33 @@ impl<'a> Specialiser<'a> {
 
     /// Goes on in a new block only if the header at the cursor fits and is valid; sets its length.
     pub(super) fn fits_and_valid(&mut self, parsing: &mut Parsing<'_>, broken: Block) {
-        let certain = shortest(parsing.header);
-        if certain > 0 {
-            self.must_fit(parsing, Arg::Const(u64::from(certain)), broken);
-            parsing.checked = certain;
+        self.fits(parsing, broken);
+        self.is_valid(parsing, broken);
+        self.is_whole(parsing, broken);
+    }
+
+    /// Goes on in a new block only if the least of the header is there.
+    fn fits(&mut self, parsing: &mut Parsing<'_>, broken: Block) {
+        let shortest = shortest(parsing.header);
+        if shortest > 0 {
+            self.must_fit(parsing, Arg::Const(u64::from(shortest)), broken);
+            parsing.checked = shortest;
         }
+    }
+
+    /// Goes on in a new block only if the header's `valid` clauses hold and its length is one; sets its length.
+    pub(super) fn is_valid(&mut self, parsing: &mut Parsing<'_>, broken: Block) {
         for condition in &parsing.header.valid {
             let ok = self.new_block();
             self.own_condition(parsing, condition, ok, broken);
             self.current = ok;
         }
         parsing.length = self.own_length(parsing, broken);
-        let known = Arg::Const(u64::from(certain));
+    }
+
+    /// Goes on in a new block only if all of the header is there.
+    pub(super) fn is_whole(&mut self, parsing: &mut Parsing<'_>, broken: Block) {
+        let known = Arg::Const(u64::from(shortest(parsing.header)));
         if parsing.header.needs.is_none() && parsing.length != known {
             self.must_fit(parsing, parsing.length, broken);
             if let Arg::Const(length) = parsing.length {

@@ -5,6 +5,7 @@ use pktc_semantics::typed::CompareOp;
 
 use super::Specialiser;
 use crate::flow::{Arg, Block, End, Value};
+use crate::layout::low_bits;
 use crate::ranges;
 use crate::rule::{Num, SlotId, Test};
 
@@ -22,10 +23,14 @@ impl Specialiser<'_> {
                 self.compare(*op, left, right, width, then, otherwise);
             }
             Test::Ranges { value, ranges } => {
-                let width = if self.bits(value) <= 32 { Width::W32 } else { Width::W64 };
+                let bits = self.bits(value);
+                let width = if bits <= 32 { Width::W32 } else { Width::W64 };
                 let value = self.number(value);
                 let value = self.in_value(value);
-                self.in_ranges(value, ranges, width, then, otherwise);
+                // Nothing is above the largest number that the value can be.
+                let open = |high: u64| if high >= low_bits(bits) { u64::MAX } else { high };
+                let ranges: Vec<_> = ranges.iter().map(|&(low, high)| (low, open(high))).collect();
+                self.in_ranges(value, &ranges, width, then, otherwise);
             }
             Test::WideRanges { high, low, ranges } => self.wide_ranges(*high, *low, ranges, then, otherwise),
             Test::Present(_) | Test::Malformed { .. } => unreachable!("states answer these"),
