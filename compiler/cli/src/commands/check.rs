@@ -1,0 +1,18 @@
+//! `pktc check`: what is wrong with the sources, all of them.
+
+use crate::arguments::CheckArguments;
+use crate::console::Console;
+use crate::failure::{Outcome, Status};
+use crate::source::Source;
+
+/// Checks every file; one with errors does not keep the next from being checked.
+pub(crate) fn check(arguments: &CheckArguments, console: &mut Console) -> Outcome {
+    let mut worst = Status::Done;
+    for file in &arguments.files {
+        match Source::open(file, console) {
+            Ok(source) => console.note(format!("`{}` has no errors", source.path)),
+            Err(failure) => worst = worst.max(failure.show(console)),
+        }
+    }
+    Ok(worst)
+}

@@ -1,0 +1,122 @@
+//! `pktc run`: what becomes of each packet of a capture.
+
+mod table;
+
+use std::path::Path;
+
+use pktc_semantics::rules::{RuleId, RuleInfo, RuleTable};
+use pktc_semantics::typed::Verdict;
+use pktc_testing::capture::{self, Capture, CapturedPacket};
+use pktc_testing::engine::{Engine, EngineError, Env, Outcome as Decision};
+use serde::Serialize;
+
+use crate::arguments::RunArguments;
+use crate::console::Console;
+use crate::disk;
+use crate::engines;
+use crate::failure::{Failure, Outcome, Status};
+use crate::source::Source;
+
+/// Runs the program, packet by packet, and prints a line for each.
+pub(crate) fn run(arguments: &RunArguments, console: &mut Console) -> Outcome {
+    let source = Source::open(&arguments.file, console)?;
+    let program = source.xdp(arguments.program.as_deref())?;
+    let capture = read_capture(&arguments.capture, console)?;
+    let mut engine = engines::start(arguments.engine, &source, program, console)?;
+    let rules = RuleTable::new(source.program(), &source.checked.sources, &source.program().xdps[program]);
+    let report = Report { source: &source, rules: &rules };
+    let mut table = table::Table::default();
+    for (index, packet) in capture.packets.iter().enumerate() {
+        let number = index + 1;
+        let decision = decide(engine.as_mut(), number, packet, console)?;
+        if arguments.json {
+            console.line(report.json(number, decision.as_ref())?)?;
+        } else {
+            table.packet(number, packet, decision.as_ref(), &rules);
+        }
+    }
+    if !arguments.json {
+        let counters = engine.counters().map_err(|error| engines::failure(&error))?;
+        table.print(&report, &counters, console)?;
+    }
+    Ok(Status::Done)
+}
+
+fn read_capture(path: &Path, console: &Console) -> Result<Capture, Failure> {
+    let bytes = disk::read(path)?;
+    let shown = path.display();
+    let capture = capture::read(&bytes).map_err(|error| Failure::new(format!("`{shown}` {error}")))?;
+    for warning in &capture.warnings {
+        console.warning(format!("`{shown}`: {warning}"));
+    }
+    Ok(capture)
+}
+
+/// Runs the program on a packet; `None`, with the reason on standard error, where the engine cannot take it.
+fn decide(
+    engine: &mut dyn Engine,
+    number: usize,
+    packet: &CapturedPacket,
+    console: &Console,
+) -> Result<Option<Decision>, Failure> {
+    let env = Env { now: packet.time_ns, ..Env::default() };
+    match engine.run(&packet.data, &env) {
+        Ok(decision) => Ok(Some(decision)),
+        Err(EngineError::Unsupported(reason)) => {
+            console.warning(format!("packet {number} has no verdict: {reason}"));
+            Ok(None)
+        }
+        Err(fault @ EngineError::Fault(_)) => Err(engines::failure(&fault)),
+    }
+}
+
+/// How rules are named and where they stand.
+struct Report<'a> {
+    source: &'a Source,
+    rules: &'a RuleTable,
+}
+
+/// A line of `--json`: other tools read these keys in this order.
+#[derive(Serialize)]
+struct Line<'a> {
+    packet: usize,
+    verdict: Option<&'static str>,
+    rule: Option<&'a str>,
+    line: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+}
+
+impl Report<'_> {
+    /// The line of a rule and, if that is not the file that was named, the file.
+    fn place(&self, rule: &RuleInfo) -> (u32, Option<&str>) {
+        let sources = &self.source.checked.sources;
+        let elsewhere = rule.span.file != self.source.checked.entry;
+        (sources.position(rule.span).line, elsewhere.then(|| sources.name(rule.span.file)))
+    }
+
+    fn json(&self, packet: usize, decision: Option<&Decision>) -> Result<String, Failure> {
+        let rule = decision.map(|decision| decision.rule).filter(|&rule| rule != RuleId::DEFAULT);
+        let rule = rule.map(|rule| self.rules.info(rule));
+        let (line, file) = rule.map(|rule| self.place(rule)).unzip();
+        let line = Line {
+            packet,
+            verdict: decision.map(|decision| verdict_name(decision.verdict)),
+            rule: rule.map(|rule| rule.name.as_str()),
+            line,
+            file: file.flatten(),
+        };
+        serde_json::to_string(&line).map_err(|error| Failure::new(format!("packet {packet}: {error}")))
+    }
+}
+
+/// A verdict as the language spells it.
+fn verdict_name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "pass",
+        Verdict::Drop => "drop",
+        Verdict::Abort => "abort",
+        Verdict::Tx => "tx",
+        Verdict::Redirect => "redirect",
+    }
+}
