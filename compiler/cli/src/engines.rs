@@ -1,10 +1,14 @@
-//! The engines by their names on the command line.
+//! The engines by their names on the command line, and how a program comes into one.
 
-use pktc_driver::Subject;
+use pktc_diagnostics::Diagnostic;
 use pktc_driver::options::{Counters, Options};
-use pktc_semantics::typed::XdpId;
-use pktc_testing::engine::{Engine, EngineError};
-use pktc_testing::reference::Reference;
+use pktc_driver::{Built, CounterRange, Subject};
+use pktc_semantics::typed::TestTarget;
+use pktc_testing::engine::Engine;
+use pktc_testing::kernel::KernelEngine;
+use pktc_testing::reference::{Reference, apply_chain};
+use pktc_testing::runner::NoEngine;
+use pktc_testing::vm::Vm;
 
 use crate::console::Console;
 use crate::failure::Failure;
@@ -21,32 +25,103 @@ pub(crate) enum EngineKind {
     Kernel,
 }
 
-/// An engine with the program in it.
+/// Why a program does not come into an engine.
+pub(crate) enum Unavailable {
+    /// It cannot be built.
+    Refused(Vec<Diagnostic>),
+    /// The engine does not run here.
+    Missing(String),
+    /// The engine does not take what was built.
+    Failed(String),
+}
+
+/// A fresh engine with a program, or with a program that applies a chain.
 ///
 /// # Errors
-/// The program cannot be built (shown), or the engine cannot run it here (a message).
+/// See [`Unavailable`].
 pub(crate) fn start(
     kind: EngineKind,
     source: &Source,
-    program: XdpId,
-    console: &Console,
-) -> Result<Box<dyn Engine>, Failure> {
-    let xdp = &source.program().xdps[program];
+    target: TestTarget,
+) -> Result<Box<dyn Engine>, Unavailable> {
     match kind {
-        EngineKind::Reference => Ok(Box::new(Reference::new(source.program(), &source.checked.sources, xdp))),
-        EngineKind::Vm | EngineKind::Kernel => {
-            let _ = (console, Subject::Xdp(program), Counters::On, Options::default());
-            Err(Failure::new("this engine does not exist yet; take `--engine reference`"))
+        EngineKind::Reference => Ok(reference(source, target)),
+        EngineKind::Vm => vm(&build(source, target)?, name(source, target)),
+        EngineKind::Kernel => {
+            pktc_loader::probe().map_err(Unavailable::Missing)?;
+            kernel(&build(source, target)?, name(source, target))
         }
     }
 }
 
-/// The message about an engine that gave no verdict.
-pub(crate) fn failure(error: &EngineError) -> Failure {
-    match error {
-        EngineError::Unsupported(reason) => Failure::new(reason.as_str()),
-        EngineError::Fault(what) => Failure::new(format!(
-            "the compiled program went wrong, which is a bug of pktc; please report it: {what}"
-        )),
+impl Unavailable {
+    /// As the end of a command; shows what diagnostics there are.
+    pub(crate) fn fail(self, source: &Source, console: &Console) -> Failure {
+        match self {
+            Unavailable::Refused(diagnostics) => source.refused(&diagnostics, console),
+            Unavailable::Missing(reason) => {
+                Failure::new(format!("the kernel engine cannot run here: {reason}; take `--engine vm`"))
+            }
+            Unavailable::Failed(reason) => Failure::new(reason),
+        }
     }
+}
+
+impl From<Unavailable> for NoEngine {
+    fn from(unavailable: Unavailable) -> Self {
+        match unavailable {
+            Unavailable::Refused(diagnostics) => {
+                let titles: Vec<_> = diagnostics.into_iter().map(|diagnostic| diagnostic.title).collect();
+                NoEngine::Failed(titles.join("; "))
+            }
+            Unavailable::Missing(reason) => NoEngine::Missing(reason),
+            Unavailable::Failed(reason) => NoEngine::Failed(reason),
+        }
+    }
+}
+
+/// The name of the program in the object.
+fn name(source: &Source, target: TestTarget) -> &str {
+    match target {
+        TestTarget::Xdp(xdp) => &source.program().xdps[xdp].name,
+        TestTarget::Chain(chain) => &source.program().chains[chain].name,
+    }
+}
+
+fn reference(source: &Source, target: TestTarget) -> Box<dyn Engine> {
+    let program = source.program();
+    let sources = &source.checked.sources;
+    Box::new(match target {
+        TestTarget::Xdp(xdp) => Reference::new(program, sources, &program.xdps[xdp]),
+        TestTarget::Chain(chain) => Reference::new(program, sources, &apply_chain(program, chain)),
+    })
+}
+
+/// Builds one program with counters, by which engines find the rule that decided.
+fn build(source: &Source, target: TestTarget) -> Result<Built, Unavailable> {
+    let subject = match target {
+        TestTarget::Xdp(xdp) => Subject::Xdp(xdp),
+        TestTarget::Chain(chain) => Subject::Chain(chain),
+    };
+    let options = Options { counters: Counters::On, ..Options::default() };
+    pktc_driver::build(&source.checked, &[subject], &options).map_err(Unavailable::Refused)
+}
+
+/// The counters of the one program that was built.
+fn counters(built: &Built) -> Option<&CounterRange> {
+    built.counters.first().and_then(Option::as_ref)
+}
+
+fn vm(built: &Built, name: &str) -> Result<Box<dyn Engine>, Unavailable> {
+    let vm = Vm::load(&built.object, name).map_err(|error| Unavailable::Failed(error.to_string()))?;
+    Ok(match counters(built) {
+        Some(range) => Box::new(vm.with_counters(&range.map, range.first, range.count)),
+        None => Box::new(vm),
+    })
+}
+
+fn kernel(built: &Built, name: &str) -> Result<Box<dyn Engine>, Unavailable> {
+    let counters = counters(built).map(|range| (range.map.clone(), range.first, range.count));
+    let engine = KernelEngine::new(&built.object, name, counters);
+    Ok(Box::new(engine.map_err(|error| Unavailable::Failed(error.to_string()))?))
 }

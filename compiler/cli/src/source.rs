@@ -36,13 +36,13 @@ impl Source {
                 "the name of `{shown}` is not UTF-8, so no message could show it; rename the file"
             ))
         })?;
-        let checked = pktc_driver::check(path, &Disk);
-        console.diagnostics(&checked.sources, &checked.diagnostics);
-        if checked.program.is_none() || has_errors(&checked.diagnostics) {
-            console.error(format!("`{path}` has {}", summary(&checked.diagnostics)));
-            return Err(Failure::Diagnosed);
+        let source = Source { path: path.to_owned(), checked: pktc_driver::check(path, &Disk) };
+        let Checked { sources, diagnostics, program, .. } = &source.checked;
+        if program.is_none() || has_errors(diagnostics) {
+            return Err(source.refused(diagnostics, console));
         }
-        Ok(Source { path: path.to_owned(), checked })
+        console.diagnostics(sources, diagnostics);
+        Ok(source)
     }
 
     /// The typed program.
@@ -59,11 +59,14 @@ impl Source {
         result: Result<T, Vec<Diagnostic>>,
         console: &Console,
     ) -> Result<T, Failure> {
-        result.map_err(|diagnostics| {
-            console.diagnostics(&self.checked.sources, &diagnostics);
-            console.error(format!("`{}` has {}", self.path, summary(&diagnostics)));
-            Failure::Diagnosed
-        })
+        result.map_err(|diagnostics| self.refused(&diagnostics, console))
+    }
+
+    /// Shows why the source is refused.
+    pub(crate) fn refused(&self, diagnostics: &[Diagnostic], console: &Console) -> Failure {
+        console.diagnostics(&self.checked.sources, diagnostics);
+        console.error(format!("`{}` has {}", self.path, summary(diagnostics)));
+        Failure::Diagnosed
     }
 
     /// The programs of the file itself.

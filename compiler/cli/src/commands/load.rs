@@ -31,7 +31,8 @@ pub(crate) fn load(arguments: &LoadArguments, console: &mut Console) -> Outcome 
         console.note(format!("note: {note}"));
     }
     let program = only(&loaded.programs, &shown.to_string())?;
-    pktc_loader::attach(interface, program, arguments.mode).map_err(|error| Failure::new(error.to_string()))?;
+    pktc_loader::attach(interface, program, arguments.mode)
+        .map_err(|error| Failure::new(error.to_string()))?;
     console.note(format!("attached `{}` (id {}) to {interface}", program.name, program.id));
     Ok(Status::Done)
 }
@@ -44,7 +45,8 @@ fn object(path: &Path, wanted: Option<&str>, console: &Console) -> Result<Vec<u8
     }
     let source = Source::open(path, console)?;
     let subject = Subject::Xdp(source.xdp(wanted)?);
-    let built = source.built(pktc_driver::build(&source.checked, &[subject], &Options::default()), console)?;
+    let built =
+        source.built(pktc_driver::build(&source.checked, &[subject], &Options::default()), console)?;
     Ok(built.object)
 }
 

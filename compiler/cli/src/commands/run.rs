@@ -5,7 +5,7 @@ mod table;
 use std::path::Path;
 
 use pktc_semantics::rules::{RuleId, RuleInfo, RuleTable};
-use pktc_semantics::typed::Verdict;
+use pktc_semantics::typed::{TestTarget, Verdict};
 use pktc_testing::capture::{self, Capture, CapturedPacket};
 use pktc_testing::engine::{Engine, EngineError, Env, Outcome as Decision};
 use serde::Serialize;
@@ -22,7 +22,8 @@ pub(crate) fn run(arguments: &RunArguments, console: &mut Console) -> Outcome {
     let source = Source::open(&arguments.file, console)?;
     let program = source.xdp(arguments.program.as_deref())?;
     let capture = read_capture(&arguments.capture, console)?;
-    let mut engine = engines::start(arguments.engine, &source, program, console)?;
+    let engine = engines::start(arguments.engine, &source, TestTarget::Xdp(program));
+    let mut engine = engine.map_err(|unavailable| unavailable.fail(&source, console))?;
     let rules = RuleTable::new(source.program(), &source.checked.sources, &source.program().xdps[program]);
     let report = Report { source: &source, rules: &rules };
     let mut table = table::Table::default();
@@ -36,7 +37,7 @@ pub(crate) fn run(arguments: &RunArguments, console: &mut Console) -> Outcome {
         }
     }
     if !arguments.json {
-        let counters = engine.counters().map_err(|error| engines::failure(&error))?;
+        let counters = engine.counters().map_err(|error| failure(&error))?;
         table.print(&report, &counters, console)?;
     }
     Ok(Status::Done)
@@ -66,7 +67,17 @@ fn decide(
             console.warning(format!("packet {number} has no verdict: {reason}"));
             Ok(None)
         }
-        Err(fault @ EngineError::Fault(_)) => Err(engines::failure(&fault)),
+        Err(fault @ EngineError::Fault(_)) => Err(failure(&fault)),
+    }
+}
+
+/// The message about an engine that broke down.
+fn failure(error: &EngineError) -> Failure {
+    match error {
+        EngineError::Unsupported(reason) => Failure::new(reason.as_str()),
+        EngineError::Fault(what) => Failure::new(format!(
+            "the program broke down, which is a mistake in pktc: please report it ({what})"
+        )),
     }
 }
 

@@ -33,7 +33,8 @@ fn test_file(source: &Source, arguments: &TestArguments, console: &mut Console) 
         store: &mut snapshot::Disk,
         accept: arguments.accept,
     };
-    let report = runner::run_tests(setup, &mut |target| engines::for_test(arguments.engine, source, target));
+    let report =
+        runner::run_tests(setup, &mut |target| Ok(engines::start(arguments.engine, source, target)?));
     for notice in &report.notices {
         console.warning(notice);
     }

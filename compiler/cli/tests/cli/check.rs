@@ -5,7 +5,11 @@ use crate::session::{RULES, Session};
 #[test]
 fn correct_files() {
     let session = Session::with(&[("a.pkt", RULES.as_bytes()), ("b.pkt", b"set s = { 192.0.2.1 };\n")]);
-    session.pktc(&["check", "a.pkt", "b.pkt"]).assert(0, "", "`a.pkt` has no errors\n`b.pkt` has no errors\n");
+    session.pktc(&["check", "a.pkt", "b.pkt"]).assert(
+        0,
+        "",
+        "`a.pkt` has no errors\n`b.pkt` has no errors\n",
+    );
 }
 
 #[test]
@@ -36,9 +40,11 @@ fn what_is_no_source() {
         "",
         "error: `latin1.pkt` is not UTF-8 text (byte 6 is not); name a `.pkt` source file\n",
     );
-    session
-        .pktc(&["check", "sub"])
-        .assert(2, "", "error: cannot read `sub`: it is a directory; name a file in it\n");
+    session.pktc(&["check", "sub"]).assert(
+        2,
+        "",
+        "error: cannot read `sub`: it is a directory; name a file in it\n",
+    );
     session.pktc(&["check", "latin1.pkt/x"]).assert(
         2,
         "",

@@ -19,7 +19,8 @@ pub(crate) fn tagged(vid: u16, ethertype: u16, content: &[u8]) -> Vec<u8> {
 pub(crate) fn ipv4(from: &str, to: &str, protocol: u8, fragment: u16, content: &[u8]) -> Vec<u8> {
     let length = (20 + content.len() as u16).to_be_bytes();
     let fragment = fragment.to_be_bytes();
-    let mut header = [0x45, 0, length[0], length[1], 0, 1, fragment[0], fragment[1], 64, protocol, 0, 0].to_vec();
+    let mut header =
+        [0x45, 0, length[0], length[1], 0, 1, fragment[0], fragment[1], 64, protocol, 0, 0].to_vec();
     header.extend(from.parse::<Ipv4Addr>().expect("an address").octets());
     header.extend(to.parse::<Ipv4Addr>().expect("an address").octets());
     let sum: u32 = header.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
@@ -71,10 +72,8 @@ pub(crate) fn edge_example() -> Vec<u8> {
     let amplified = udp(53, 40000, &[0; 600]);
     let fragmented = udp(53, 40000, &[0; 800]);
     let echo = [8, 0, 0xf7, 0xff, 0, 0, 0, 0];
-    let arp = [
-        &[0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 2][..],
-        &[192, 0, 2, 1, 0, 0, 0, 0, 0, 0, 192, 0, 2, 80],
-    ];
+    let arp =
+        [&[0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 2][..], &[192, 0, 2, 1, 0, 0, 0, 0, 0, 0, 192, 0, 2, 80]];
     let broken = eth(0x0800, &ipv4("203.0.113.7", site, 6, 0, &syn(50001, 443)));
     pcap(&[
         eth(0x0806, &arp.concat()),

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
+use crate::frames::pcap;
 use crate::session::{RULES, Session, Transcript, transcript};
 
 #[test]
@@ -23,7 +24,8 @@ fn what_is_neither_a_source_nor_an_object() {
     ]);
     let load = |file| session.pktc(&["load", file, "--iface", "lo", "--mode", "skb"]);
     load("missing.pkt").assert_refused(2, &["cannot read `missing.pkt`: there is no such file"]);
-    load("two.pkt").assert_refused(2, &["`two.pkt` has several programs; choose with `--program NAME`: a, b"]);
+    load("two.pkt")
+        .assert_refused(2, &["`two.pkt` has several programs; choose with `--program NAME`: a, b"]);
     load("broken.o").assert_refused(2, &["error: `broken.o`: "]);
     load("blob").assert_refused(2, &["`blob` is not UTF-8 text (byte 1 is not)"]);
 }
@@ -33,11 +35,13 @@ fn as_nobody(session: &Session, arguments: &[&str]) -> Transcript {
     const NOBODY: u32 = 65_534;
     let program = session.path("pktc");
     std::fs::copy(env!("CARGO_BIN_EXE_pktc"), &program).expect("a copy of pktc");
-    std::fs::set_permissions(session.path(""), PermissionsExt::from_mode(0o755)).expect("a directory of ours");
+    std::fs::set_permissions(session.path(""), PermissionsExt::from_mode(0o755))
+        .expect("a directory of ours");
     let mut command = Command::new(program);
     command.args(arguments).current_dir(session.path("")).stdin(Stdio::null());
     // Tests that do not run as root have no privilege to begin with, and may not change who they are.
-    let root = std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+    let root =
+        std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
     if root {
         command.uid(NOBODY).gid(NOBODY);
     }
@@ -48,5 +52,14 @@ fn as_nobody(session: &Session, arguments: &[&str]) -> Transcript {
 fn without_the_privilege_it_says_which_is_missing() {
     let session = Session::with(&[("gate.pkt", RULES.as_bytes())]);
     let arguments = ["load", "gate.pkt", "--iface", "lo", "--mode", "skb"];
-    as_nobody(&session, &arguments).assert_refused(2, &["operation not permitted", "CAP_BPF", "CAP_NET_ADMIN"]);
+    as_nobody(&session, &arguments)
+        .assert_refused(2, &["operation not permitted", "CAP_BPF", "CAP_NET_ADMIN"]);
+}
+
+#[test]
+fn nor_does_the_kernel_engine_run_without_it() {
+    let session = Session::with(&[("gate.pkt", RULES.as_bytes()), ("x.pcap", &pcap(&[]))]);
+    let arguments = ["run", "gate.pkt", "x.pcap", "--engine", "kernel"];
+    as_nobody(&session, &arguments)
+        .assert_refused(2, &["error: the kernel engine cannot run here: ", "take `--engine vm`"]);
 }

@@ -173,7 +173,8 @@ fn a_reader_that_has_gone_is_no_panic() {
     session.write("long.pcap", &pcap(&vec![frame; 20_000]));
     for json in [&["--json"][..], &[]] {
         let arguments = [&["run", "gate.pkt", "long.pcap"], json].concat();
-        let mut child = session.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child =
+            session.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         transcript(child.wait_with_output().unwrap()).assert(0, "", "");
     }
@@ -184,5 +185,6 @@ fn a_full_disk_is_an_error() {
     let session = session();
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
     let output = session.command(&["run", "gate.pkt", "x.pcap"]).stdout(full).output().unwrap();
-    transcript(output).assert_refused(2, &["error: cannot write to standard output: No space left on device"]);
+    transcript(output)
+        .assert_refused(2, &["error: cannot write to standard output: No space left on device"]);
 }

@@ -85,5 +85,9 @@ fn snapshots_are_accepted_compared_and_missed() {
     session.write("gate.pkt", RULES.as_bytes());
     let orphaned = test(&[]);
     assert_eq!(orphaned.code, 1);
-    assert!(orphaned.stdout.contains("snapshots/gate__as_before.snap belongs to no test"), "{}", orphaned.stdout);
+    assert!(
+        orphaned.stdout.contains("snapshots/gate__as_before.snap belongs to no test"),
+        "{}",
+        orphaned.stdout
+    );
 }
