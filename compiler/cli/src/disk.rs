@@ -1,7 +1,7 @@
 //! Files: reading them for the pipeline, and writing results whole or not at all.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -82,18 +82,13 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     hidden.push(name);
     hidden.push(format!(".{}.tmp", std::process::id()));
     let temporary = path.with_file_name(hidden);
-    let file = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
-    let done = fill(file, bytes).and_then(|()| fs::rename(&temporary, path));
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
+    let done = file.write_all(bytes).and_then(|()| fs::rename(&temporary, path));
     if done.is_err() {
         // The first error is the one to tell.
         let _ = fs::remove_file(&temporary);
     }
     done
-}
-
-fn fill(mut file: File, bytes: &[u8]) -> io::Result<()> {
-    file.write_all(bytes)?;
-    file.sync_all()
 }
 
 /// Whether both names lead to one file, by links too.
