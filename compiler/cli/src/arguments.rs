@@ -33,7 +33,7 @@ pub(crate) enum Command {
 pub(crate) struct BuildArguments {
     /// The `.pkt` source
     pub(crate) file: PathBuf,
-    /// Where the result goes [default: FILE's name with `.o`, in this directory; text goes to standard output]
+    /// Where the result goes [default: FILE with `.o`, in this directory; text: standard output]
     #[arg(short, long, value_name = "OBJ")]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
@@ -41,22 +41,22 @@ pub(crate) struct BuildArguments {
     /// Leave out the counters of rules
     #[arg(long)]
     pub(crate) no_counters: bool,
-    /// What comes out
-    #[arg(long, value_name = "STAGE", default_value = "object", value_parser = one_of(EMITS))]
-    pub(crate) emit: Emitted,
+    /// Show what a stage makes, as text, in place of writing the object
+    #[arg(long, value_name = "STAGE", value_parser = one_of(&Emit::ALL, Emit::name))]
+    pub(crate) emit: Option<Emit>,
 }
 
 /// How to compile.
 #[derive(Debug, Args)]
 pub(crate) struct Compilation {
     /// How packet bytes are reached
-    #[arg(long, value_name = "HOW", default_value = "direct", value_parser = one_of(ACCESSES))]
+    #[arg(long, value_name = "HOW", default_value = "direct", value_parser = one_of(&Access::ALL, Access::name))]
     access: Access,
     /// The oldest kernel that must take the object
-    #[arg(long, value_name = "VERSION", default_value = "6.1", value_parser = one_of(KERNELS))]
+    #[arg(long, value_name = "VERSION", default_value = "6.1", value_parser = one_of(&Kernel::ALL, Kernel::name))]
     kernel: Kernel,
     /// How much is optimised
-    #[arg(short = 'O', value_name = "LEVEL", default_value = "2", value_parser = one_of(LEVELS))]
+    #[arg(short = 'O', value_name = "LEVEL", default_value = "2", value_parser = one_of(&LEVELS, level_name))]
     level: Level,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct RunArguments {
     #[arg(long)]
     pub(crate) json: bool,
     /// What runs the program
-    #[arg(long, value_name = "ENGINE", default_value = "vm", value_parser = one_of(ENGINES))]
+    #[arg(long, value_name = "ENGINE", default_value = "vm", value_parser = one_of(&EngineKind::ALL, EngineKind::name))]
     pub(crate) engine: EngineKind,
     /// Which program, where there are several
     #[arg(long, value_name = "NAME")]
@@ -100,7 +100,7 @@ pub(crate) struct TestArguments {
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// What runs the programs
-    #[arg(long, value_name = "ENGINE", default_value = "vm", value_parser = one_of(ENGINES))]
+    #[arg(long, value_name = "ENGINE", default_value = "vm", value_parser = one_of(&EngineKind::ALL, EngineKind::name))]
     pub(crate) engine: EngineKind,
     /// Write the snapshots of `replay` as they come out now
     #[arg(long)]
@@ -117,7 +117,7 @@ pub(crate) struct LoadArguments {
     #[arg(long, value_name = "INTERFACE")]
     pub(crate) iface: String,
     /// In the driver, or (slower, on every interface) behind it
-    #[arg(long, value_name = "MODE", default_value = "native", value_parser = one_of(MODES))]
+    #[arg(long, value_name = "MODE", default_value = "native", value_parser = one_of(&MODES, mode_name))]
     pub(crate) mode: Mode,
     /// Which program, where there are several
     #[arg(long, value_name = "NAME")]
@@ -132,43 +132,32 @@ pub(crate) struct UnloadArguments {
     pub(crate) iface: String,
 }
 
-/// What `build` puts out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Emitted {
-    /// A BPF object.
-    Object,
-    /// What a stage works on, as text.
-    Text(Emit),
+const LEVELS: [Level; 2] = [Level::O0, Level::O2];
+
+fn level_name(level: Level) -> &'static str {
+    match level {
+        Level::O0 => "0",
+        Level::O2 => "2",
+    }
 }
 
-const EMITS: &[(&str, Emitted)] = &[
-    ("tokens", Emitted::Text(Emit::Tokens)),
-    ("ast", Emitted::Text(Emit::Ast)),
-    ("typed", Emitted::Text(Emit::Typed)),
-    ("rules", Emitted::Text(Emit::Rules)),
-    ("flow", Emitted::Text(Emit::Flow)),
-    ("asm", Emitted::Text(Emit::Asm)),
-    ("object", Emitted::Object),
-];
-const ACCESSES: &[(&str, Access)] = &[("direct", Access::Direct)];
-const KERNELS: &[(&str, Kernel)] = &[
-    ("5.10", Kernel::V5_10),
-    ("5.15", Kernel::V5_15),
-    ("5.18", Kernel::V5_18),
-    ("6.1", Kernel::V6_1),
-    ("6.6", Kernel::V6_6),
-    ("latest", Kernel::Latest),
-];
-const LEVELS: &[(&str, Level)] = &[("0", Level::O0), ("2", Level::O2)];
-const ENGINES: &[(&str, EngineKind)] =
-    &[("reference", EngineKind::Reference), ("vm", EngineKind::Vm), ("kernel", EngineKind::Kernel)];
-const MODES: &[(&str, Mode)] = &[("native", Mode::Native), ("skb", Mode::Skb)];
+const MODES: [Mode; 2] = [Mode::Native, Mode::Skb];
 
-/// A value that is one of those that `table` names.
-fn one_of<T: Copy + Send + Sync>(table: &'static [(&'static str, T)]) -> impl TypedValueParser<Value = T> {
-    let names = PossibleValuesParser::new(table.iter().map(|&(name, _)| name));
-    names.try_map(|given| {
-        let found = table.iter().find(|&&(name, _)| name == given);
-        found.map(|&(_, value)| value).ok_or("is none of the possible values")
+fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Native => "native",
+        Mode::Skb => "skb",
+    }
+}
+
+/// A value that is one of `all`, by its name.
+fn one_of<T: Copy + Send + Sync + 'static>(
+    all: &'static [T],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    let names = PossibleValuesParser::new(all.iter().map(|&value| name(value)));
+    names.try_map(move |given| {
+        let found = all.iter().find(|&&value| name(value) == given);
+        found.copied().ok_or("is none of the possible values")
     })
 }

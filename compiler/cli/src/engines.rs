@@ -25,6 +25,20 @@ pub(crate) enum EngineKind {
     Kernel,
 }
 
+impl EngineKind {
+    /// All engines, the one that decides in doubt first.
+    pub(crate) const ALL: [EngineKind; 3] = [EngineKind::Reference, EngineKind::Vm, EngineKind::Kernel];
+
+    /// Its name on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            EngineKind::Reference => "reference",
+            EngineKind::Vm => "vm",
+            EngineKind::Kernel => "kernel",
+        }
+    }
+}
+
 /// Why a program does not come into an engine.
 pub(crate) enum Unavailable {
     /// It cannot be built.
@@ -46,10 +60,10 @@ pub(crate) fn start(
 ) -> Result<Box<dyn Engine>, Unavailable> {
     match kind {
         EngineKind::Reference => Ok(reference(source, target)),
-        EngineKind::Vm => vm(&build(source, target)?, name(source, target)),
+        EngineKind::Vm => vm(&build(source, target)?),
         EngineKind::Kernel => {
             pktc_loader::probe().map_err(Unavailable::Missing)?;
-            kernel(&build(source, target)?, name(source, target))
+            kernel(&build(source, target)?)
         }
     }
 }
@@ -80,14 +94,6 @@ impl From<Unavailable> for NoEngine {
     }
 }
 
-/// The name of the program in the object.
-fn name(source: &Source, target: TestTarget) -> &str {
-    match target {
-        TestTarget::Xdp(xdp) => &source.program().xdps[xdp].name,
-        TestTarget::Chain(chain) => &source.program().chains[chain].name,
-    }
-}
-
 fn reference(source: &Source, target: TestTarget) -> Box<dyn Engine> {
     let program = source.program();
     let sources = &source.checked.sources;
@@ -107,21 +113,26 @@ fn build(source: &Source, target: TestTarget) -> Result<Built, Unavailable> {
     pktc_driver::build(&source.checked, &[subject], &options).map_err(Unavailable::Refused)
 }
 
-/// The counters of the one program that was built.
-fn counters(built: &Built) -> Option<&CounterRange> {
-    built.counters.first().and_then(Option::as_ref)
+/// The one program that was built: its name in the object, and where its rules count.
+fn only(built: &Built) -> Result<(&str, Option<&CounterRange>), Unavailable> {
+    match &built.metadata.programs[..] {
+        [only] => Ok((&only.name, only.counters.as_ref())),
+        _ => Err(Unavailable::Failed("the object has not just the program that was asked for".to_owned())),
+    }
 }
 
-fn vm(built: &Built, name: &str) -> Result<Box<dyn Engine>, Unavailable> {
+fn vm(built: &Built) -> Result<Box<dyn Engine>, Unavailable> {
+    let (name, counters) = only(built)?;
     let vm = Vm::load(&built.object, name).map_err(|error| Unavailable::Failed(error.to_string()))?;
-    Ok(match counters(built) {
+    Ok(match counters {
         Some(range) => Box::new(vm.with_counters(&range.map, range.first, range.count)),
         None => Box::new(vm),
     })
 }
 
-fn kernel(built: &Built, name: &str) -> Result<Box<dyn Engine>, Unavailable> {
-    let counters = counters(built).map(|range| (range.map.clone(), range.first, range.count));
+fn kernel(built: &Built) -> Result<Box<dyn Engine>, Unavailable> {
+    let (name, counters) = only(built)?;
+    let counters = counters.map(|range| (range.map.clone(), range.first, range.count));
     let engine = KernelEngine::new(&built.object, name, counters);
     Ok(Box::new(engine.map_err(|error| Unavailable::Failed(error.to_string()))?))
 }

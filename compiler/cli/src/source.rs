@@ -10,11 +10,11 @@ use crate::console::{Console, plural};
 use crate::disk::{self, Disk};
 use crate::failure::Failure;
 
-/// A source file without errors.
+/// A source file that was read and checked.
 pub(crate) struct Source {
     /// Its name, as the user wrote it.
     pub(crate) path: String,
-    /// What the checker made of it: there is a program, and no error.
+    /// What the checker made of it.
     pub(crate) checked: Checked,
 }
 
@@ -24,6 +24,20 @@ impl Source {
     /// # Errors
     /// The file cannot be read or is no text (a message), or has errors (which have been shown).
     pub(crate) fn open(path: &Path, console: &Console) -> Result<Source, Failure> {
+        let source = Source::read(path)?;
+        let Checked { sources, diagnostics, program, .. } = &source.checked;
+        if program.is_none() || has_errors(diagnostics) {
+            return Err(source.refused(diagnostics, console));
+        }
+        console.diagnostics(sources, diagnostics);
+        Ok(source)
+    }
+
+    /// Reads and checks `path`; it may have errors, and nothing is shown.
+    ///
+    /// # Errors
+    /// The file cannot be read or is no text.
+    pub(crate) fn read(path: &Path) -> Result<Source, Failure> {
         let shown = path.display();
         if let Err(error) = String::from_utf8(disk::read(path)?) {
             let at = error.utf8_error().valid_up_to();
@@ -36,16 +50,10 @@ impl Source {
                 "the name of `{shown}` is not UTF-8, so no message could show it; rename the file"
             ))
         })?;
-        let source = Source { path: path.to_owned(), checked: pktc_driver::check(path, &Disk) };
-        let Checked { sources, diagnostics, program, .. } = &source.checked;
-        if program.is_none() || has_errors(diagnostics) {
-            return Err(source.refused(diagnostics, console));
-        }
-        console.diagnostics(sources, diagnostics);
-        Ok(source)
+        Ok(Source { path: path.to_owned(), checked: pktc_driver::check(path, &Disk) })
     }
 
-    /// The typed program.
+    /// The typed program, of a source that was [opened](Source::open).
     pub(crate) fn program(&self) -> &Program {
         self.checked.program.as_ref().expect("`open` refuses a source without a program")
     }

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use pktc_diagnostics::has_errors;
 use pktc_driver::options::{Counters, Options};
 use pktc_driver::{Emit, Subject};
 
-use crate::arguments::{BuildArguments, Emitted};
+use crate::arguments::BuildArguments;
 use crate::console::{Console, plural};
 use crate::disk;
 use crate::failure::{Failure, Outcome, Status};
@@ -15,40 +16,41 @@ use crate::source::Source;
 pub(crate) fn build(arguments: &BuildArguments, console: &mut Console) -> Outcome {
     let counters = if arguments.no_counters { Counters::Off } else { Counters::AsWritten };
     let options = arguments.compilation.options(counters);
-    let source = Source::open(&arguments.file, console)?;
     let output = arguments.output.as_deref();
     match arguments.emit {
-        Emitted::Text(stage) => text(&source, stage, &options, output, console)?,
-        Emitted::Object => object(&source, &options, output, console)?,
+        Some(stage) => text(&Source::read(&arguments.file)?, stage, &options, output, console),
+        None => object(&Source::open(&arguments.file, console)?, &options, output, console),
     }
-    Ok(Status::Done)
 }
 
+/// What `stage` makes. Tokens and syntax trees are shown of sources with errors, too.
 fn text(
     source: &Source,
     stage: Emit,
     options: &Options,
     output: Option<&Path>,
     console: &mut Console,
-) -> Result<(), Failure> {
+) -> Outcome {
     let text = source.built(pktc_driver::emit(&source.checked, stage, options), console)?;
     match output {
-        Some(output) => write(source, output, text.as_bytes(), console),
-        None => console.bytes(text.as_bytes()),
+        Some(output) => write(source, output, text.as_bytes(), console)?,
+        None => console.bytes(text.as_bytes())?,
     }
+    let diagnostics = &source.checked.diagnostics;
+    if has_errors(diagnostics) {
+        return Err(source.refused(diagnostics, console));
+    }
+    console.diagnostics(&source.checked.sources, diagnostics);
+    Ok(Status::Done)
 }
 
-fn object(
-    source: &Source,
-    options: &Options,
-    output: Option<&Path>,
-    console: &mut Console,
-) -> Result<(), Failure> {
+fn object(source: &Source, options: &Options, output: Option<&Path>, console: &Console) -> Outcome {
     let programs = source.xdps()?;
     let subjects: Vec<Subject> = programs.into_iter().map(Subject::Xdp).collect();
     let built = source.built(pktc_driver::build(&source.checked, &subjects, options), console)?;
     let output = output.map_or_else(|| default_output(&source.path), Path::to_path_buf);
-    write(source, &output, &built.object, console)
+    write(source, &output, &built.object, console)?;
+    Ok(Status::Done)
 }
 
 /// `rules/edge.pkt` becomes `edge.o` in the current directory, as a C compiler does it.
