@@ -31,7 +31,10 @@ fn text(
     output: Option<&Path>,
     console: &mut Console,
 ) -> Outcome {
-    let text = source.built(pktc_driver::emit(&source.checked, stage, options), console)?;
+    let mut text = source.built(pktc_driver::emit(&source.checked, stage, options), console)?;
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
     match output {
         Some(output) => write(source, output, text.as_bytes(), console)?,
         None => console.bytes(text.as_bytes())?,

@@ -56,7 +56,7 @@ fn stages_as_text() {
 
 #[test]
 fn early_stages_of_a_source_with_errors() {
-    let session = Session::with(&[("wrong.pkt", b"xdp x { default maybe; }\n")]);
+    let session = Session::with(&[("wrong.pkt", b"xdp x { default pass; rule a: maybe == 1 => drop; }\n")]);
     for stage in ["tokens", "ast"] {
         let transcript = session.pktc(&["build", "wrong.pkt", "--emit", stage]);
         assert_eq!(transcript.code, 1, "{stage}");

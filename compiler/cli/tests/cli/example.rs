@@ -6,7 +6,8 @@ use crate::frames::edge_example;
 use crate::session::Session;
 
 fn examples() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples")
+    let examples = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    examples.canonicalize().expect("the folder of examples")
 }
 
 /// With `PKTC_BLESS=1` in the environment, writes the capture first.

@@ -56,8 +56,8 @@ pub(crate) fn pcap(frames: &[Vec<u8>]) -> Vec<u8> {
     let version = [2, 0, 4, 0];
     let mut file = [word(0xa1b2_c3d4), version, word(0), word(0), word(65535), word(1)].concat();
     for (index, frame) in frames.iter().enumerate() {
-        let time = index as u32 * 250_000;
-        let (seconds, fraction) = (1_700_000_000 + time / 1_000_000, time % 1_000_000);
+        let index = index as u32;
+        let (seconds, fraction) = (1_700_000_000 + index / 4, index % 4 * 250_000);
         let length = word(frame.len() as u32);
         file.extend([word(seconds), word(fraction), length, length].concat());
         file.extend(frame);

@@ -35,11 +35,11 @@ fn json_has_an_object_a_packet_and_nothing_else() {
 #[test]
 fn the_table_is_for_people() {
     let expected = "\
-packet      time  summary                                                verdict  rule
-     1  0.000000  203.0.113.9:53 > 192.0.2.80:40000 UDP 62               drop     dns
-     2  0.250000  vlan 6 203.0.113.5:50002 > 192.0.2.80:23 TCP SYN 58    drop     @5
-     3  0.500000  cut short 3                                            pass     default
-     4  0.750000  203.0.113.9:53 > 192.0.2.80:40000 UDP 62               drop     dns
+packet      time  summary                                              verdict  rule
+     1  0.000000  203.0.113.9:53 > 192.0.2.80:40000 UDP 62             drop     dns
+     2  0.250000  vlan 6 203.0.113.5:50002 > 192.0.2.80:23 TCP SYN 58  drop     @5
+     3  0.500000  cut short 3                                          pass     default
+     4  0.750000  203.0.113.9:53 > 192.0.2.80:40000 UDP 62             drop     dns
 
 rule     declared at  packets  bytes
 dns      gate.pkt:4         2    124

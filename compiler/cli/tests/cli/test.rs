@@ -40,7 +40,7 @@ fn a_test_that_fails_shows_where_and_why() {
     let lines: Vec<_> = transcript.stdout.lines().collect();
     assert_eq!(lines[..2], ["test answers are dropped ... ok", "test answers pass ... FAILED"]);
     assert_eq!(lines[lines.len() - 1], "1 passed, 1 failed, 0 ignored");
-    for part in ["gate.pkt:18:5", "expect pass;", "drop", "dns"] {
+    for part in ["gate.pkt:17:12", "expect pass;", "drop", "dns"] {
         assert!(transcript.stdout.contains(part), "{part:?} is missing:\n{}", transcript.stdout);
     }
 }
