@@ -6,7 +6,7 @@ use crate::frames::edge_example;
 use crate::session::Session;
 
 fn examples() -> PathBuf {
-    let examples = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let examples = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/edge");
     examples.canonicalize().expect("the folder of examples")
 }
 
@@ -27,7 +27,7 @@ fn the_rules_decide_as_the_readme_shows() {
     let transcript = session.pktc(&["run", &rules.to_string_lossy(), &capture.to_string_lossy()]);
     assert_eq!((transcript.code, transcript.stderr.as_str()), (0, ""));
     let packets = transcript.stdout.split("\n\n").next().unwrap();
-    let readme = std::fs::read_to_string(examples().join("../README.md")).unwrap();
+    let readme = std::fs::read_to_string(examples().join("../../README.md")).unwrap();
     assert!(readme.contains(packets), "the README should show:\n{packets}");
     let decisions: Vec<_> = packets.lines().skip(1).map(|line| line.split_whitespace().rev()).collect();
     let decisions: Vec<_> = decisions.into_iter().map(|mut words| (words.next(), words.next())).collect();

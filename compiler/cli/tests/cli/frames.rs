@@ -65,7 +65,7 @@ pub(crate) fn pcap(frames: &[Vec<u8>]) -> Vec<u8> {
     file
 }
 
-/// The packets of `examples/edge.pcap`.
+/// The packets of `examples/edge/edge.pcap`.
 pub(crate) fn edge_example() -> Vec<u8> {
     let (site, site6) = ("192.0.2.80", "2001:db8::80");
     let answer = udp(53, 40000, &[0; 100]);
