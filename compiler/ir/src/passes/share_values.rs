@@ -42,12 +42,22 @@ enum Key {
 struct Known {
     results: HashMap<Key, Version>,
     versions: HashMap<Value, u32>,
+    /// Values that are copies of others.
+    copies: HashMap<Value, Version>,
     cursor: u32,
 }
 
 impl Known {
+    /// The value that `value` is a copy of, or itself.
     fn version(&self, value: Value) -> Version {
-        (value, self.versions.get(&value).copied().unwrap_or(0))
+        match self.copies.get(&value) {
+            Some(&(of, version)) if self.current(of) == version => (of, version),
+            _ => (value, self.current(value)),
+        }
+    }
+
+    fn current(&self, value: Value) -> u32 {
+        self.versions.get(&value).copied().unwrap_or(0)
     }
 
     fn source(&self, arg: Arg) -> Source {
@@ -83,37 +93,44 @@ impl Known {
 
     fn assign(&mut self, dst: Value) {
         *self.versions.entry(dst).or_insert(0) += 1;
+        self.copies.remove(&dst);
+    }
+
+    fn copy(&mut self, dst: Value, src: Value) {
+        let of = self.version(src);
+        if of.0 != dst {
+            self.assign(dst);
+            self.copies.insert(dst, of);
+        }
     }
 
     fn step(&mut self, op: &mut Op) {
-        match self.key(op) {
-            Some((key, dst)) => {
-                let known = self
-                    .results
-                    .get(&key)
-                    .copied()
-                    .filter(|&(value, version)| self.version(value) == (value, version));
-                if let Some((src, _)) = known {
-                    *op = Op::Copy { dst, src: Arg::Value(src) };
-                }
-                if known.is_none_or(|(src, _)| src != dst) {
-                    self.assign(dst);
-                }
-                if known.is_none() && self.results.len() < MOST {
-                    self.results.insert(key, self.version(dst));
-                }
-            }
-            None => match *op {
-                Op::Advance { .. } => self.cursor += 1,
-                Op::Copy { dst, .. }
-                | Op::OpaqueZero { dst }
-                | Op::Position { dst }
-                | Op::Remaining { dst }
-                | Op::Reachable { dst }
-                | Op::Ifindex { dst }
-                | Op::Queue { dst } => self.assign(dst),
-                _ => {}
-            },
+        if let Some((key, dst)) = self.key(op) {
+            return self.result(op, key, dst);
+        }
+        match *op {
+            Op::Advance { .. } => self.cursor += 1,
+            Op::Copy { dst, src: Arg::Value(src) } => self.copy(dst, src),
+            Op::Copy { dst, .. }
+            | Op::OpaqueZero { dst }
+            | Op::Position { dst }
+            | Op::Remaining { dst }
+            | Op::Reachable { dst }
+            | Op::Ifindex { dst }
+            | Op::Queue { dst } => self.assign(dst),
+            _ => {}
+        }
+    }
+
+    fn result(&mut self, op: &mut Op, key: Key, dst: Value) {
+        let known = self.results.get(&key).copied().filter(|&(value, version)| self.current(value) == version);
+        if let Some((src, _)) = known {
+            *op = Op::Copy { dst, src: Arg::Value(src) };
+            return self.copy(dst, src);
+        }
+        self.assign(dst);
+        if self.results.len() < MOST {
+            self.results.insert(key, (dst, self.current(dst)));
         }
     }
 }
