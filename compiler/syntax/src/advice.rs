@@ -190,7 +190,7 @@ pub(crate) fn advice(builder: &Builder, mistake: &Mistake) -> Option<String> {
         Token::Slash if operator_expected => Some(
             "there is no division (`x >> 2` divides by 4); a prefix is one word: `10.0.0.0/8`".to_owned(),
         ),
-        Token::Keyword(Keyword::Else) => Some(
+        Token::Keyword(Keyword::Else) if expected.has(";") => Some(
             "`else` stands behind an action that can fail: `limit`, `redirect`, `to`, `add`, `set`"
                 .to_owned(),
         ),

@@ -119,6 +119,10 @@ impl Reader<'_> {
                 return None;
             }
         }
+        let (start, _, end) = tokens[0];
+        let title = format!("more than {MISTAKES_PER_DECLARATION} mistakes in this declaration");
+        let place = self.builder.span(start, end);
+        self.diagnostics.push(Diagnostic::note(codes::SYNTAX, title, place, "the rest of it was not read"));
         None
     }
 

@@ -61,6 +61,16 @@ fn ten_thousand_parentheses_are_one_mistake() {
 }
 
 #[test]
+fn a_declaration_full_of_mistakes_is_given_up_with_a_word() {
+    let text = format!("xdp p {{\n{}}}\nconst a = 5;", "    rule a: tcp.dport 53 => drop;\n".repeat(1000));
+    let (tree, diagnostics) = parse(FILE, &text);
+    let errors = diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
+    assert_eq!(errors, 64);
+    assert_eq!(diagnostics.len(), 65);
+    assert_eq!(tree.decls.len(), 1);
+}
+
+#[test]
 fn long_is_not_deep() {
     let conjunction = format!("def a = x{};", " and x".repeat(10_000));
     assert!(error_lines(&conjunction).is_empty());
