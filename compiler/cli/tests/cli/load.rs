@@ -1,4 +1,4 @@
-//! `pktc load` and `pktc unload`: what they refuse. That programs take effect on interfaces is tested elsewhere.
+//! `pktc load` and `pktc unload`: what they refuse. What they do on an interface is in `tests/interface.rs`.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
