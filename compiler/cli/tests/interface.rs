@@ -11,7 +11,10 @@ xdp gate { default pass; rule dns: udp.sport == 53 => drop; }
 xdp other { default drop; }
 ";
 
-const TRIALS: [(&str, fn() -> Result<(), Failed>); 3] = [
+/// What a test does, in a network namespace.
+type Work = fn() -> Result<(), Failed>;
+
+const TRIALS: [(&str, Work); 3] = [
     ("a source is attached, kept, and detached", from_a_source),
     ("an object is attached by the name of its program", from_an_object),
     ("the driver decides, and skb mode is never taken silently", native_where_there_is_none),
