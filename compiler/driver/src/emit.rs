@@ -78,5 +78,5 @@ fn emit_ir(checked: &Checked, stage: Emit, options: &Options) -> Result<String, 
     if stage == Emit::Rules {
         return Ok(rules.iter().map(|rules| pktc_ir::print::print_rules(program, rules)).collect());
     }
-    Ok(flows(program, &rules, options.level)?.iter().map(pktc_ir::print::print_flow).collect())
+    Ok(flows(program, &rules, options)?.iter().map(pktc_ir::print::print_flow).collect())
 }

@@ -4,7 +4,7 @@ use pktc_codegen::{CodegenOptions, module::Module};
 use pktc_diagnostics::{Diagnostic, FileId, SourceMap, codes, has_errors, sort};
 use pktc_ir::build::build_rules;
 use pktc_ir::flow::Flow;
-use pktc_ir::passes::PASSES;
+use pktc_ir::passes::{PASSES, bound_reach};
 use pktc_ir::rule::RuleProgram;
 use pktc_ir::specialise::build_flow;
 use pktc_ir::verify::verify_flow;
@@ -60,7 +60,8 @@ pub fn check(path: &str, files: &dyn Files) -> Checked {
     let mut sources = SourceMap::default();
     let (program, mut diagnostics) = pktc_semantics::check(path, files, &mut sources);
     sort(&mut diagnostics);
-    let entry = sources.files().find(|&file| sources.name(file) == path).unwrap_or(FileId(0));
+    // The standard library is read first, then the file that was named (its name there is normalised).
+    let entry = sources.files().find(|&file| !sources.name(file).starts_with("std/")).unwrap_or(FileId(0));
     let program = program.filter(|_| !has_errors(&diagnostics));
     Checked { sources, diagnostics, program, entry }
 }
@@ -80,7 +81,7 @@ pub fn programs(checked: &Checked) -> Vec<XdpId> {
 pub fn build(checked: &Checked, subjects: &[Subject], options: &Options) -> Result<Built, Vec<Diagnostic>> {
     let program = program_of(checked)?;
     let rules = rule_programs(program, checked, subjects, options)?;
-    let flows = flows(program, &rules, options.level)?;
+    let flows = flows(program, &rules, options)?;
     let (virtual_code, counters) = lower(&flows, program.counters.len() as u32, options.access);
     let module =
         pktc_codegen::generate(virtual_code, &CodegenOptions { optimise: options.level == Level::O2 })?;
@@ -122,17 +123,19 @@ pub(crate) fn rule_programs(
 pub(crate) fn flows(
     program: &Program,
     rules: &[RuleProgram],
-    level: Level,
+    options: &Options,
 ) -> Result<Vec<Flow>, Vec<Diagnostic>> {
     collect(rules.iter().map(|rules| {
         let mut flow = build_flow(program, rules)?;
         verified(&flow, "specialise");
-        if level == Level::O2 {
+        if options.level == Level::O2 {
             for (name, pass) in PASSES {
                 pass(&mut flow);
                 verified(&flow, name);
             }
         }
+        bound_reach(&mut flow, options.access.reach());
+        verified(&flow, "bound_reach");
         Ok(flow)
     }))
 }

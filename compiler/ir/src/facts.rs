@@ -78,9 +78,14 @@ impl Facts {
             Op::Alu { op, dst, left, right } => {
                 (dst, arithmetic(op, self.known(Arg::Value(left))?, self.known(right)?, right))
             }
-            Op::Swap { dst, size, .. } | Op::Read { dst, size, .. } | Op::ReadAt { dst, size, .. } => (dst, sized(size)),
+            Op::Swap { dst, size, .. } | Op::Read { dst, size, .. } | Op::ReadAt { dst, size, .. } => {
+                (dst, sized(size))
+            }
             Op::Ifindex { dst } | Op::Queue { dst } => (dst, sized(Size::U32)),
-            Op::Position { dst } | Op::Remaining { dst } | Op::Reachable { dst } | Op::PacketLength { dst } => (dst, NOTHING),
+            Op::Position { dst }
+            | Op::Remaining { dst }
+            | Op::Reachable { dst }
+            | Op::PacketLength { dst } => (dst, NOTHING),
             Op::Advance { .. } | Op::Hit { .. } | Op::Count { .. } => return None,
         })
     }
@@ -97,7 +102,9 @@ impl Facts {
 fn arithmetic(op: AluOp, left: Fact, right: Fact, by: Arg) -> Fact {
     let both = left.zeros.min(right.zeros);
     match (op, by) {
-        (AluOp::Add, _) => left.most.checked_add(right.most).map_or(NOTHING, |most| Fact { most, zeros: both }),
+        (AluOp::Add, _) => {
+            left.most.checked_add(right.most).map_or(NOTHING, |most| Fact { most, zeros: both })
+        }
         (AluOp::Mul, _) => {
             let zeros = left.zeros.saturating_add(right.zeros).min(64);
             left.most.checked_mul(right.most).map_or(NOTHING, |most| Fact { most, zeros })

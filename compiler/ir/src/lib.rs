@@ -1,6 +1,7 @@
 //! The two intermediate forms: rule IR ([`rule`]) and flow IR ([`flow`]), and how one becomes the other.
 
 pub mod build;
+pub mod cursor;
 pub mod decide;
 pub mod facts;
 pub mod flow;

@@ -85,7 +85,7 @@ pub(crate) fn count(lowering: &mut Lowering<'_>, index: Operand<VReg>) {
     lowering.switch_to(found);
     add(lowering, entry, 0, Operand::Imm(1));
     let length = lowering.fresh();
-    lowering.packet_length(length);
+    lowering.counted_length(length);
     add(lowering, entry, 8, Operand::Reg(length));
     lowering.end(Terminator::Goto(done));
     lowering.switch_to(done);

@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
 use pktc_bpf::{AluOp, Condition, Operand, Size, Swap, Width};
 use pktc_diagnostics::Span;
+use pktc_ir::cursor::{Place, cursor_places};
+use pktc_ir::facts::Facts;
 use pktc_ir::flow::{Arg, Block, End, Flow, Op, Value};
 use pktc_semantics::rules::RuleId;
 use pktc_semantics::typed::Verdict;
 
-use crate::access::Access;
+use crate::access::{Access, Check, Strategy, pieces};
 use crate::counters::{self, CounterLayout};
 use crate::vcode::{Base, Terminator, VBlock, VBlockId, VFunction, VInsn, VReg};
 
@@ -21,7 +23,12 @@ const QUEUE: i16 = 16;
 /// A program that is being lowered.
 pub(crate) struct Lowering<'a> {
     flow: &'a Flow,
-    access: Access,
+    facts: Facts,
+    places: SecondaryMap<Block, Option<Place>>,
+    /// Where the cursor is.
+    place: Place,
+    strategy: Option<Box<dyn Strategy>>,
+    effects: Option<Effects>,
     counters: &'a CounterLayout,
     first_rule: Option<u32>,
     blocks: PrimaryMap<VBlockId, VBlock>,
@@ -44,6 +51,15 @@ struct Tail {
     verdict: VReg,
 }
 
+/// Effects that must be done once, though the body may begin anew.
+#[derive(Clone, Copy)]
+struct Effects {
+    /// How many were done.
+    done: VReg,
+    /// How many are to be left out, since they were done before.
+    skip: VReg,
+}
+
 /// Lowers `flow`; `first_rule` is the entry of its first counter.
 pub(crate) fn lower_function(
     flow: &Flow,
@@ -51,40 +67,52 @@ pub(crate) fn lower_function(
     first_rule: Option<u32>,
     access: Access,
 ) -> VFunction {
-    let values = flow.values.len() as u32;
-    let mut lowering = Lowering {
-        flow,
-        access,
-        counters,
-        first_rule,
-        blocks: PrimaryMap::new(),
-        starts: SecondaryMap::new(),
-        current: VBlockId::new(0),
-        span: flow.span,
-        vregs: values + 3,
-        pointers: HashMap::new(),
-        tail: None,
-        context: VReg::from_u32(values),
-        cursor: VReg::from_u32(values + 1),
-        limit: VReg::from_u32(values + 2),
-    };
+    let mut lowering = Lowering::new(flow, counters, first_rule, access);
     let entry = lowering.new_block();
     lowering.switch_to(entry);
-    access.enter(&mut lowering);
+    lowering.start_effects();
     let first = lowering.start_of(Block::new(0));
-    lowering.end(Terminator::Goto(first));
+    lowering.access(|strategy, lowering| strategy.enter(lowering, first));
     for block in flow.blocks.keys() {
         lowering.block(block);
     }
     lowering.shared_tail();
+    lowering.access(|strategy, lowering| strategy.finish(lowering));
     VFunction {
         name: flow.name.clone(),
         span: flow.span,
-        frags: false,
+        frags: access.frags(),
         context: lowering.context,
         vregs: lowering.vregs,
-        frame: counters::FRAME,
+        frame: counters::FRAME + access.frame(),
         blocks: crate::layout::order_blocks(lowering.blocks),
+    }
+}
+
+impl<'a> Lowering<'a> {
+    fn new(flow: &'a Flow, counters: &'a CounterLayout, first_rule: Option<u32>, access: Access) -> Self {
+        let values = flow.values.len() as u32;
+        let facts = Facts::new(flow);
+        Lowering {
+            flow,
+            places: cursor_places(flow, &facts),
+            facts,
+            place: Place { farthest: 0, modulus: 1, remainder: 0 },
+            strategy: Some(access.strategy()),
+            effects: None,
+            counters,
+            first_rule,
+            blocks: PrimaryMap::new(),
+            starts: SecondaryMap::new(),
+            current: VBlockId::new(0),
+            span: flow.span,
+            vregs: values + 3,
+            pointers: HashMap::new(),
+            tail: None,
+            context: VReg::from_u32(values),
+            cursor: VReg::from_u32(values + 1),
+            limit: VReg::from_u32(values + 2),
+        }
     }
 }
 
@@ -94,6 +122,31 @@ impl Lowering<'_> {
     pub(crate) fn new_block(&mut self) -> VBlockId {
         let end = Terminator::Exit(Operand::Imm(0));
         self.blocks.push(VBlock { insns: Vec::new(), end, end_span: self.span, cold: false })
+    }
+
+    /// A block that is laid out behind the others.
+    pub(crate) fn new_cold_block(&mut self) -> VBlockId {
+        let block = self.new_block();
+        self.blocks[block].cold = true;
+        block
+    }
+
+    /// A cold block that `fill` writes, while the current one stays as it is.
+    pub(crate) fn aside(&mut self, fill: impl FnOnce(&mut Self)) -> VBlockId {
+        let before = self.current;
+        let block = self.new_cold_block();
+        self.switch_to(block);
+        fill(self);
+        self.switch_to(before);
+        block
+    }
+
+    /// Lets the access strategy do something.
+    fn access<T>(&mut self, work: impl FnOnce(&mut dyn Strategy, &mut Self) -> T) -> T {
+        let mut strategy = self.strategy.take().expect("a strategy does not ask for itself");
+        let result = work(&mut *strategy, self);
+        self.strategy = Some(strategy);
+        result
     }
 
     pub(crate) fn switch_to(&mut self, block: VBlockId) {
@@ -128,8 +181,39 @@ impl Lowering<'_> {
         pointer
     }
 
-    pub(crate) fn packet_length(&mut self, dst: VReg) {
-        self.access.packet_length(self, dst);
+    /// The packet's length for counters; goes on in a block of its own.
+    pub(crate) fn counted_length(&mut self, dst: VReg) {
+        self.access(|strategy, lowering| strategy.counted_length(lowering, dst));
+    }
+
+    /// At most that, wherever it is assigned.
+    pub(crate) fn most(&self, arg: Arg) -> u64 {
+        self.facts.of(arg).most
+    }
+
+    /// `dst` = a field of `struct xdp_md`.
+    pub(crate) fn load_context(&mut self, dst: VReg, offset: i16) {
+        let base = Base::Reg(self.context);
+        self.push(VInsn::Load { size: Size::U32, dst, base, offset });
+    }
+
+    /// Ends the block: compares 64-bit numbers.
+    pub(crate) fn branch(
+        &mut self,
+        condition: Condition,
+        left: VReg,
+        right: Operand<VReg>,
+        taken: VBlockId,
+        fallthrough: VBlockId,
+    ) {
+        self.end(Terminator::Branch { condition, width: Width::W64, left, right, taken, fallthrough });
+    }
+
+    /// Goes on in a new block, in which `register` is at most `limit`.
+    pub(crate) fn must_be_at_most(&mut self, register: VReg, limit: i32, beyond: VBlockId) {
+        let within = self.new_block();
+        self.branch(Condition::Gt, register, Operand::Imm(limit), beyond, within);
+        self.switch_to(within);
     }
 
     /// `arg` for a 64-bit operation.
@@ -166,9 +250,64 @@ impl Lowering<'_> {
         start
     }
 
+    // ---- effects ----
+
+    fn start_effects(&mut self) {
+        let ops = self.flow.blocks.values().flat_map(|data| &data.ops);
+        let any = ops.into_iter().any(|(op, _)| matches!(op, Op::Hit { .. } | Op::Count { .. }));
+        if any && self.access(|strategy, _| strategy.restarts()) {
+            let effects = Effects { done: self.fresh(), skip: self.fresh() };
+            // The verifier must not walk what follows once for each number of effects.
+            let context = self.context;
+            for dst in [effects.done, effects.skip] {
+                let data = self.fresh();
+                self.push(VInsn::Load { size: Size::U32, dst: data, base: Base::Reg(context), offset: 0 });
+                let right = Operand::Reg(data);
+                self.push(VInsn::Alu { op: AluOp::Sub, width: Width::W64, dst, left: data, right });
+            }
+            self.effects = Some(effects);
+        }
+    }
+
+    /// Does an effect, unless it was done before the body began anew.
+    fn effect(&mut self, work: impl FnOnce(&mut Self)) {
+        let Some(Effects { done, skip }) = self.effects else { return work(self) };
+        let (skipping, doing, behind) = (self.new_cold_block(), self.new_block(), self.new_block());
+        self.branch(Condition::Ne, skip, Operand::Imm(0), skipping, doing);
+        self.switch_to(skipping);
+        self.push(VInsn::Alu {
+            op: AluOp::Sub,
+            width: Width::W64,
+            dst: skip,
+            left: skip,
+            right: Operand::Imm(1),
+        });
+        self.end(Terminator::Goto(behind));
+        self.switch_to(doing);
+        self.push(VInsn::Alu {
+            op: AluOp::Add,
+            width: Width::W64,
+            dst: done,
+            left: done,
+            right: Operand::Imm(1),
+        });
+        work(self);
+        self.end(Terminator::Goto(behind));
+        self.switch_to(behind);
+    }
+
+    /// The body begins anew: what was done is to be left out.
+    pub(crate) fn skip_done_effects(&mut self) {
+        if let Some(Effects { done, skip }) = self.effects {
+            self.push(VInsn::Mov { dst: skip, src: Operand::Reg(done) });
+        }
+    }
+
     // ---- blocks ----
 
     fn block(&mut self, block: Block) {
+        let Some(place) = self.places[block] else { return };
+        self.place = place;
         let start = self.start_of(block);
         self.switch_to(start);
         let data = &self.flow.blocks[block];
@@ -186,43 +325,78 @@ impl Lowering<'_> {
             Op::OpaqueZero { dst } => self.opaque_zero(dst),
             Op::Alu { op, dst, left, right } => self.alu(op, dst, left, right),
             Op::Swap { dst, src, size } => self.swap(dst, src, size),
-            Op::Read { dst, offset, size } => {
-                let (dst, base) = (self.register(dst), Base::Reg(self.cursor));
-                self.push(VInsn::Load { size, dst, base, offset: offset as i16 });
-            }
+            Op::Read { dst, offset, size } => self.read(dst, self.cursor, self.place, offset, size),
             Op::ReadAt { dst, base, offset, size } => {
-                let (dst, base) = (self.register(dst), Base::Reg(self.pointer_behind(base)));
-                self.push(VInsn::Load { size, dst, base, offset: offset as i16 });
+                let pointer = self.pointer_behind(base);
+                let place = self.place.advanced(Arg::Value(base), &self.facts);
+                self.read(dst, pointer, place, offset, size);
             }
             Op::Advance { by } => {
                 let (cursor, right) = (self.cursor, self.operand(by));
                 self.push(VInsn::Alu { op: AluOp::Add, width: Width::W64, dst: cursor, left: cursor, right });
+                self.place = self.place.advanced(by, &self.facts);
             }
-            Op::Position { dst } => self.access.position(self, self.register(dst)),
-            Op::Remaining { dst } => self.access.remaining(self, self.register(dst)),
-            Op::Reachable { dst } => self.access.reachable(self, self.register(dst)),
-            Op::PacketLength { dst } => self.access.packet_length(self, self.register(dst)),
-            Op::Ifindex { dst } => self.context_field(dst, IFINDEX),
-            Op::Queue { dst } => self.context_field(dst, QUEUE),
+            Op::Position { dst } => {
+                self.of_packet(dst, |strategy, lowering, dst| strategy.position(lowering, dst))
+            }
+            Op::Remaining { dst } => {
+                self.of_packet(dst, |strategy, lowering, dst| strategy.remaining(lowering, dst))
+            }
+            Op::Reachable { dst } => {
+                self.of_packet(dst, |strategy, lowering, dst| strategy.reachable(lowering, dst))
+            }
+            Op::PacketLength { dst } => {
+                self.of_packet(dst, |strategy, lowering, dst| strategy.packet_length(lowering, dst));
+            }
+            Op::Ifindex { dst } => self.load_context(self.register(dst), IFINDEX),
+            Op::Queue { dst } => self.load_context(self.register(dst), QUEUE),
             Op::Hit { rule } => {
                 if let Some(index) = self.rule_index(rule) {
-                    counters::count(self, Operand::Imm(index));
+                    self.effect(|lowering| counters::count(lowering, Operand::Imm(index)));
                 }
             }
             Op::Count { counter } => {
                 let index = self.counters.first_named() + counter.as_u32();
-                counters::count(self, Operand::Imm(index as i32));
+                self.effect(|lowering| counters::count(lowering, Operand::Imm(index as i32)));
             }
         }
     }
 
-    fn rule_index(&self, rule: RuleId) -> Option<i32> {
-        self.first_rule.map(|first| (first + rule.0) as i32)
+    fn of_packet(&mut self, dst: Value, work: impl FnOnce(&mut dyn Strategy, &mut Self, VReg)) {
+        let dst = self.register(dst);
+        self.access(|strategy, lowering| work(strategy, lowering, dst));
     }
 
-    fn context_field(&mut self, dst: Value, offset: i16) {
-        let (dst, base) = (self.register(dst), Base::Reg(self.context));
-        self.push(VInsn::Load { size: Size::U32, dst, base, offset });
+    /// Reads in pieces, if the bytes may lie less aligned than the strategy can read them.
+    fn read(&mut self, dst: Value, pointer: VReg, place: Place, offset: u32, size: Size) {
+        let (dst, base) = (self.register(dst), Base::Reg(pointer));
+        let pieces = self.access(|strategy, _| pieces(size, |done| strategy.alignment(place, offset + done)));
+        let mut read: Option<VReg> = None;
+        for (done, size) in pieces {
+            let part = self.fresh();
+            self.push(VInsn::Load { size, dst: part, base, offset: (offset + done) as i16 });
+            read = Some(match read {
+                None => part,
+                Some(before) => self.join(before, part, done),
+            });
+        }
+        if let Some(read) = read {
+            self.push(VInsn::Mov { dst, src: Operand::Reg(read) });
+        }
+    }
+
+    /// `low` with `part` behind its `bytes` bytes.
+    fn join(&mut self, low: VReg, part: VReg, bytes: u32) -> VReg {
+        let (shifted, joined) = (self.fresh(), self.fresh());
+        let right = Operand::Imm(bytes as i32 * 8);
+        self.push(VInsn::Alu { op: AluOp::Lsh, width: Width::W64, dst: shifted, left: part, right });
+        let right = Operand::Reg(shifted);
+        self.push(VInsn::Alu { op: AluOp::Or, width: Width::W64, dst: joined, left: low, right });
+        joined
+    }
+
+    fn rule_index(&self, rule: RuleId) -> Option<i32> {
+        self.first_rule.map(|first| (first + rule.0) as i32)
     }
 
     fn copy(&mut self, dst: Value, src: Arg) {
@@ -296,16 +470,16 @@ impl Lowering<'_> {
                 self.masked(left, size, mask, value, then, otherwise);
             }
             End::Check { base, bytes, ok, short } => {
-                let (ok, short) = (self.start_of(ok), self.start_of(short));
-                self.access.check(self, base, bytes, ok, short);
+                let check = Check { base, bytes, ok: self.start_of(ok), short: self.start_of(short) };
+                self.access(|strategy, lowering| strategy.check(lowering, check));
             }
             End::Seek { position, bytes, ok, short } => {
-                let (ok, short) = (self.start_of(ok), self.start_of(short));
-                self.access.seek(self, position, bytes, ok, short);
+                let check = Check { base: None, bytes, ok: self.start_of(ok), short: self.start_of(short) };
+                self.access(|strategy, lowering| strategy.seek(lowering, position, check));
             }
             End::Canon { ok, short } => {
-                let (ok, short) = (self.start_of(ok), self.start_of(short));
-                self.access.canon(self, ok, short);
+                let (ok, short, place) = (self.start_of(ok), self.start_of(short), self.place);
+                self.access(|strategy, lowering| strategy.canon(lowering, place, ok, short));
             }
             End::Finish { rule, verdict } => self.finish(rule, verdict),
         }

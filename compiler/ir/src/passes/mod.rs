@@ -1,8 +1,11 @@
 //! Optional passes over flow IR: one file, one function each; what holds before holds after (`verify.rs`).
 
+mod bound_reach;
 mod share_values;
 
 use crate::flow::Flow;
+
+pub use bound_reach::bound_reach;
 
 /// A pass with its name.
 pub type Pass = (&'static str, fn(&mut Flow));

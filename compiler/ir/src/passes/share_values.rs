@@ -123,7 +123,8 @@ impl Known {
     }
 
     fn result(&mut self, op: &mut Op, key: Key, dst: Value) {
-        let known = self.results.get(&key).copied().filter(|&(value, version)| self.current(value) == version);
+        let known =
+            self.results.get(&key).copied().filter(|&(value, version)| self.current(value) == version);
         if let Some((src, _)) = known {
             *op = Op::Copy { dst, src: Arg::Value(src) };
             return self.copy(dst, src);

@@ -36,7 +36,13 @@ impl Specialiser<'_> {
 
     /// Goes where the header's `next` line leads. `unchecked`: that the header is valid and whole is still to be
     /// asked; if it is not, that comes to the same as if it led nowhere.
-    pub(super) fn dispatch(&mut self, mut parsing: Parsing<'_>, following: &Following, unchecked: bool, here: &Here) {
+    pub(super) fn dispatch(
+        &mut self,
+        mut parsing: Parsing<'_>,
+        following: &Following,
+        unchecked: bool,
+        here: &Here,
+    ) {
         let next = &parsing.header.next[following.next];
         let nothing = self.block_for(here.decision, here.rest.clone());
         if let Some(when) = &next.when {
@@ -164,7 +170,10 @@ impl Specialiser<'_> {
         const RARE: usize = 1000;
         let Target::Header(header) = target else { return RARE + 1 };
         let unions = self.outlook.graph.program.unions.values().filter(|union| union.repeats.is_none());
-        unions.filter_map(|union| union.members.iter().position(|&member| member == header)).min().unwrap_or(RARE)
+        unions
+            .filter_map(|union| union.members.iter().position(|&member| member == header))
+            .min()
+            .unwrap_or(RARE)
     }
 
     fn pending_for(&self, parent: Place, target: Target, enclosed: bool, counts: Counts) -> Pending {

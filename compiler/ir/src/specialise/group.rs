@@ -278,10 +278,10 @@ impl Specialiser<'_> {
             };
             let join = self.new_block();
             let (checked, loaded) = (parsing.checked, parsing.loaded.clone());
-            if let Some(part) = &part {
-                self.part_is_there(parsing, part, join);
+            match &part {
+                Some(part) => self.take_part(parsing, item, part, join, here),
+                None => self.load_slots(parsing, item, here),
             }
-            self.load_slots(parsing, item, here);
             let dst = self.stored(item);
             self.op(Op::Copy { dst, src: Arg::Const(1) });
             self.end(End::Goto(join));
@@ -342,7 +342,8 @@ impl Specialiser<'_> {
             self.op(Op::Alu { op: AluOp::Sub, dst: self.left, left: self.left, right: length });
         }
         self.op(Op::Advance { by: length });
-        let (canon, lost) = (self.new_block(), self.block_for(here.decision, here.rest.clone()));
+        let (canon, state) = (self.new_block(), self.behind(group, here));
+        let lost = self.block_for(here.decision, state);
         self.end(End::Canon { ok: canon, short: lost });
         self.current = canon;
         let kinds =

@@ -168,7 +168,15 @@ impl Specialiser<'_> {
 
     /// `edges`: where membership changes, ascending; `inside`: whether what lies below the first is in. Each
     /// comparison halves what is left, so nothing is asked that is already known.
-    fn range_tree(&mut self, value: Value, edges: &[u64], inside: bool, width: Width, then: Block, otherwise: Block) {
+    fn range_tree(
+        &mut self,
+        value: Value,
+        edges: &[u64],
+        inside: bool,
+        width: Width,
+        then: Block,
+        otherwise: Block,
+    ) {
         let (here, beyond) = if inside { (then, otherwise) } else { (otherwise, then) };
         match *edges {
             [] => self.end(End::Goto(here)),
@@ -178,7 +186,7 @@ impl Specialiser<'_> {
             }
             _ => {
                 // An even number of edges below keeps single values (two edges) in one piece.
-                let middle = if edges.len() > 2 { edges.len() / 2 & !1 } else { 0 };
+                let middle = if edges.len() > 2 { (edges.len() / 2) & !1 } else { 0 };
                 let (below, above) = (self.new_block(), self.new_block());
                 let edge = edges[middle];
                 self.compare(CompareOp::Less, Arg::Value(value), Arg::Const(edge), width, below, above);
@@ -401,6 +409,26 @@ pub(super) fn least(header: &Header, expr: Option<&Expr>) -> u64 {
             }
         }
         _ => 0,
+    }
+}
+
+/// The largest value that `expr` can have; without one, 0.
+pub(super) fn most(header: &Header, expr: Option<&Expr>) -> u64 {
+    let Some(expr) = expr else { return 0 };
+    match &expr.kind {
+        ExprKind::Const(Constant::Uint(value)) => *value,
+        ExprKind::Own(field) => low_bits(header.fields[*field].bits),
+        ExprKind::Binary { op, left, right } => {
+            let (left, right) = (most(header, Some(left)), most(header, Some(right)));
+            match op {
+                BinaryOp::Add => left.saturating_add(right),
+                BinaryOp::Multiply => left.saturating_mul(right),
+                BinaryOp::And => left.min(right),
+                BinaryOp::Subtract | BinaryOp::ShiftRight => left,
+                BinaryOp::Or | BinaryOp::Xor | BinaryOp::ShiftLeft => u64::MAX,
+            }
+        }
+        _ => u64::MAX,
     }
 }
 

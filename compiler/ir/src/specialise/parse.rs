@@ -34,6 +34,9 @@ pub(super) struct Parsing<'h> {
     pub(super) wanted: Vec<(u32, Size, SlotId)>,
 }
 
+/// Headers of at most that length lie, with what is read behind them, in what any access strategy reaches.
+const NEAR: u64 = 64;
+
 impl<'a> Specialiser<'a> {
     pub(super) fn parse_header(&mut self, place: Place, enclosed: bool, counts: Counts, here: &Here) {
         let mut parsing = self.parsing(place, enclosed, here);
@@ -291,8 +294,7 @@ impl<'a> Specialiser<'a> {
         let absent = self.new_block();
         let loaded = parsing.loaded.clone();
         let checked = parsing.checked;
-        self.part_is_there(&mut parsing, part, absent);
-        self.load_slots(&mut parsing, *item, here);
+        self.take_part(&mut parsing, *item, part, absent, here);
         let mut with = state.clone();
         with.present.insert(item.index());
         let absent_parsing = Parsing { loaded, checked, ..parsing_copy(&parsing) };
@@ -301,22 +303,49 @@ impl<'a> Specialiser<'a> {
         self.resolve_parts(others, absent_parsing, state, here);
     }
 
-    /// Goes on in a new block only if `part` is there.
-    pub(super) fn part_is_there(&mut self, parsing: &mut Parsing<'_>, part: &Part, absent: Block) {
+    /// Goes on in a new block only if `part` is there, with its slots loaded.
+    pub(super) fn take_part(
+        &mut self,
+        parsing: &mut Parsing<'_>,
+        item: ItemId,
+        part: &Part,
+        absent: Block,
+        here: &Here,
+    ) {
         if let Some(when) = &part.when {
             let there = self.new_block();
             self.own_condition(parsing, when, there, absent);
             self.current = there;
         }
         if part.in_payload {
-            self.payload_reaches(parsing, part.end, absent);
-        } else if part.end > parsing.checked {
+            return self.take_payload(parsing, item, part.end, absent, here);
+        }
+        if part.end > parsing.checked {
             self.must_fit(parsing, Arg::Const(u64::from(part.end)), absent);
             parsing.checked = part.end;
         }
+        self.load_slots(parsing, item, here);
     }
 
-    fn payload_reaches(&mut self, parsing: &mut Parsing<'_>, end: u32, absent: Block) {
+    /// The same for the first `end` bytes behind the header.
+    fn take_payload(
+        &mut self,
+        parsing: &mut Parsing<'_>,
+        item: ItemId,
+        end: u32,
+        absent: Block,
+        here: &Here,
+    ) {
+        if let Some(content) = self.content(parsing) {
+            let right = self.sum(parsing.length, u64::from(end));
+            let ok = self.new_block();
+            let (condition, width) = (Condition::Slt, Width::W64);
+            self.end(End::Branch { condition, width, left: content, right, then: absent, otherwise: ok });
+            self.current = ok;
+        }
+        if super::number::most(parsing.header, parsing.header.length.as_ref()) > NEAR {
+            return self.take_far_payload(parsing, item, end, absent, here);
+        }
         let ok = self.new_block();
         let (base, bytes) = match parsing.length {
             Arg::Const(length) => (None, Arg::Const(length + u64::from(end))),
@@ -324,20 +353,37 @@ impl<'a> Specialiser<'a> {
         };
         self.end(End::Check { base, bytes, ok, short: absent });
         self.current = ok;
-        let bytes = self.sum(parsing.length, u64::from(end));
-        if let Some(content) = self.content(parsing) {
-            let ok = self.new_block();
-            let (condition, width) = (Condition::Slt, Width::W64);
-            self.end(End::Branch {
-                condition,
-                width,
-                left: content,
-                right: bytes,
-                then: absent,
-                otherwise: ok,
-            });
-            self.current = ok;
-        }
+        self.load_slots(parsing, item, here);
+    }
+
+    /// The same behind a header that may be longer than what can be reached from its start: goes there and back.
+    fn take_far_payload(
+        &mut self,
+        parsing: &mut Parsing<'_>,
+        item: ItemId,
+        end: u32,
+        absent: Block,
+        here: &Here,
+    ) {
+        let position = self.value("position");
+        self.op(Op::Position { dst: position });
+        self.op(Op::Advance { by: parsing.length });
+        let (there, ok, missing, back) =
+            (self.new_block(), self.new_block(), self.new_block(), self.new_block());
+        self.end(End::Goto(there));
+        self.current = there;
+        self.end(End::Check { base: None, bytes: Arg::Const(u64::from(end)), ok, short: missing });
+        let bytes = Arg::Const(u64::from(parsing.checked));
+        // The header was there before, so going back cannot fail.
+        let lost = self.block_for(here.decision, here.rest.clone());
+        self.current = missing;
+        self.end(End::Seek { position, bytes, ok: absent, short: lost });
+        self.current = ok;
+        let header = std::mem::replace(&mut parsing.length, Arg::Const(0));
+        self.load_slots(parsing, item, here);
+        parsing.length = header;
+        self.end(End::Seek { position, bytes, ok: back, short: lost });
+        self.current = back;
     }
 
     fn sum(&mut self, left: Arg, right: u64) -> Arg {
@@ -449,7 +495,14 @@ impl<'a> Specialiser<'a> {
         self.op(Op::Alu { op: AluOp::Sub, dst, left: dst, right: length });
         let (negative, join) = (self.new_block(), self.new_block());
         let (condition, width) = (Condition::Slt, Width::W64);
-        self.end(End::Branch { condition, width, left: dst, right: Arg::Const(0), then: negative, otherwise: join });
+        self.end(End::Branch {
+            condition,
+            width,
+            left: dst,
+            right: Arg::Const(0),
+            then: negative,
+            otherwise: join,
+        });
         self.current = negative;
         self.op(Op::Copy { dst, src: Arg::Const(0) });
         self.end(End::Goto(join));

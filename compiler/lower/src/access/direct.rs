@@ -3,115 +3,131 @@
 //! A pointer that failed a check is never used again: the next one is derived from the cursor anew (up to 6.18
 //! the kernel's verifier draws wrong conclusions from arithmetic on such a pointer).
 
-use pktc_bpf::{AluOp, Condition, Operand, Size, Width};
+use pktc_bpf::{AluOp, Condition, Operand, Width};
+use pktc_ir::cursor::Place;
 use pktc_ir::flow::{Arg, Value};
 
+use super::{Check, Strategy};
 use crate::function::Lowering;
-use crate::vcode::{Base, Terminator, VBlockId, VInsn, VReg};
+use crate::vcode::{Terminator, VBlockId, VInsn, VReg};
 
 /// Offset of `data` in `struct xdp_md`.
-const DATA: i16 = 0;
+pub(super) const DATA: i16 = 0;
 /// Offset of `data_end` in `struct xdp_md`.
-const DATA_END: i16 = 4;
+pub(super) const DATA_END: i16 = 4;
 /// No position is beyond that: with what a header can add to it, it stays within what the verifier accepts of a
 /// variable packet offset (0xffff).
-const FARTHEST: i32 = 0x7fff;
+pub(super) const FARTHEST: i32 = 0x7fff;
 
-pub(super) fn enter(lowering: &mut Lowering<'_>) {
-    let (cursor, limit) = (lowering.cursor, lowering.limit);
-    load_context(lowering, cursor, DATA);
-    load_context(lowering, limit, DATA_END);
-}
+/// See the module's text.
+pub(super) struct Direct;
 
-pub(super) fn check(
-    lowering: &mut Lowering<'_>,
-    base: Option<Value>,
-    bytes: Arg,
-    ok: VBlockId,
-    short: VBlockId,
-) {
-    let mut from = lowering.cursor;
-    if let Some(base) = base {
-        let (pointer, right) = (lowering.pointer_behind(base), Operand::Reg(lowering.register(base)));
-        lowering.push(VInsn::Alu { op: AluOp::Add, width: Width::W64, dst: pointer, left: from, right });
-        from = pointer;
+impl Strategy for Direct {
+    fn enter(&mut self, lowering: &mut Lowering<'_>, first: VBlockId) {
+        let (cursor, limit) = (lowering.cursor, lowering.limit);
+        lowering.load_context(cursor, DATA);
+        lowering.load_context(limit, DATA_END);
+        lowering.end(Terminator::Goto(first));
     }
-    check_from(lowering, from, bytes, ok, short);
+
+    fn check(&mut self, lowering: &mut Lowering<'_>, check: Check) {
+        compare_with_limit(lowering, check, check.short);
+    }
+
+    fn seek(&mut self, lowering: &mut Lowering<'_>, position: Value, check: Check) {
+        let position = lowering.register(position);
+        pin(lowering, position, check.short);
+        compare_with_limit(lowering, check, check.short);
+    }
+
+    fn canon(&mut self, lowering: &mut Lowering<'_>, _: Place, ok: VBlockId, short: VBlockId) {
+        let distance = lowering.fresh();
+        self.position(lowering, distance);
+        pin(lowering, distance, short);
+        lowering.end(Terminator::Goto(ok));
+    }
+
+    fn alignment(&self, _: Place, _: u32) -> u32 {
+        8
+    }
+
+    fn position(&mut self, lowering: &mut Lowering<'_>, dst: VReg) {
+        let data = lowering.fresh();
+        lowering.load_context(data, DATA);
+        let (left, right) = (lowering.cursor, Operand::Reg(data));
+        lowering.push(VInsn::Alu { op: AluOp::Sub, width: Width::W64, dst, left, right });
+    }
+
+    fn remaining(&mut self, lowering: &mut Lowering<'_>, dst: VReg) {
+        self.reachable(lowering, dst);
+    }
+
+    fn reachable(&mut self, lowering: &mut Lowering<'_>, dst: VReg) {
+        let (left, right) = (lowering.limit, Operand::Reg(lowering.cursor));
+        lowering.push(VInsn::Alu { op: AluOp::Sub, width: Width::W64, dst, left, right });
+    }
+
+    fn packet_length(&mut self, lowering: &mut Lowering<'_>, dst: VReg) {
+        linear_length(lowering, dst);
+    }
+
+    fn counted_length(&mut self, lowering: &mut Lowering<'_>, dst: VReg) {
+        linear_length(lowering, dst);
+    }
+
+    fn restarts(&self) -> bool {
+        false
+    }
+
+    fn finish(&mut self, _: &mut Lowering<'_>) {}
 }
 
-fn check_from(lowering: &mut Lowering<'_>, from: VReg, bytes: Arg, ok: VBlockId, short: VBlockId) {
-    let end = lowering.fresh();
-    let right = lowering.operand(bytes);
-    lowering.push(VInsn::Alu { op: AluOp::Add, width: Width::W64, dst: end, left: from, right });
-    let right = Operand::Reg(lowering.limit);
-    lowering.end(Terminator::Branch {
-        condition: Condition::Gt,
-        width: Width::W64,
-        left: end,
-        right,
-        taken: short,
-        fallthrough: ok,
-    });
-}
-
-pub(super) fn seek(lowering: &mut Lowering<'_>, position: Value, bytes: Arg, ok: VBlockId, short: VBlockId) {
-    let position = lowering.register(position);
-    let near = bound(lowering, position, short);
-    lowering.switch_to(near);
-    let (data, cursor) = (lowering.fresh(), lowering.cursor);
-    load_context(lowering, data, DATA);
-    let right = Operand::Reg(position);
-    lowering.push(VInsn::Alu { op: AluOp::Add, width: Width::W64, dst: cursor, left: data, right });
-    check_from(lowering, cursor, bytes, ok, short);
-}
-
-pub(super) fn canon(lowering: &mut Lowering<'_>, ok: VBlockId, short: VBlockId) {
-    let (data, distance, cursor) = (lowering.fresh(), lowering.fresh(), lowering.cursor);
-    load_context(lowering, data, DATA);
-    let right = Operand::Reg(data);
-    lowering.push(VInsn::Alu { op: AluOp::Sub, width: Width::W64, dst: distance, left: cursor, right });
-    let near = bound(lowering, distance, short);
-    lowering.switch_to(near);
-    let right = Operand::Reg(distance);
-    lowering.push(VInsn::Alu { op: AluOp::Add, width: Width::W64, dst: cursor, left: data, right });
-    lowering.end(Terminator::Goto(ok));
-}
-
-/// Ends the block; in the one returned, `distance` is at most [`FARTHEST`].
-fn bound(lowering: &mut Lowering<'_>, distance: VReg, beyond: VBlockId) -> VBlockId {
-    let near = lowering.new_block();
-    lowering.end(Terminator::Branch {
-        condition: Condition::Gt,
-        width: Width::W64,
-        left: distance,
-        right: Operand::Imm(FARTHEST),
-        taken: beyond,
-        fallthrough: near,
-    });
-    near
-}
-
-pub(super) fn position(lowering: &mut Lowering<'_>, dst: VReg) {
-    let data = lowering.fresh();
-    load_context(lowering, data, DATA);
-    let (left, right) = (lowering.cursor, Operand::Reg(data));
-    lowering.push(VInsn::Alu { op: AluOp::Sub, width: Width::W64, dst, left, right });
-}
-
-pub(super) fn remaining(lowering: &mut Lowering<'_>, dst: VReg) {
-    let (left, right) = (lowering.limit, Operand::Reg(lowering.cursor));
-    lowering.push(VInsn::Alu { op: AluOp::Sub, width: Width::W64, dst, left, right });
-}
-
-pub(super) fn packet_length(lowering: &mut Lowering<'_>, dst: VReg) {
+/// `dst` = how long the linear part is.
+pub(super) fn linear_length(lowering: &mut Lowering<'_>, dst: VReg) {
     let (data, end) = (lowering.fresh(), lowering.fresh());
-    load_context(lowering, end, DATA_END);
-    load_context(lowering, data, DATA);
+    lowering.load_context(end, DATA_END);
+    lowering.load_context(data, DATA);
     let right = Operand::Reg(data);
     lowering.push(VInsn::Alu { op: AluOp::Sub, width: Width::W64, dst, left: end, right });
 }
 
-fn load_context(lowering: &mut Lowering<'_>, dst: VReg, offset: i16) {
-    let base = Base::Reg(lowering.context);
-    lowering.push(VInsn::Load { size: Size::U32, dst, base, offset });
+/// Ends the block: goes to `check.ok` if the bytes lie below the limit, else to `short`.
+pub(super) fn compare_with_limit(lowering: &mut Lowering<'_>, check: Check, short: VBlockId) {
+    let mut from = lowering.cursor;
+    if let Some(base) = check.base {
+        bound(lowering, Arg::Value(base), short);
+        let (pointer, right) = (lowering.pointer_behind(base), Operand::Reg(lowering.register(base)));
+        lowering.push(VInsn::Alu { op: AluOp::Add, width: Width::W64, dst: pointer, left: from, right });
+        from = pointer;
+    }
+    bound(lowering, check.bytes, short);
+    let end = lowering.fresh();
+    let right = lowering.operand(check.bytes);
+    lowering.push(VInsn::Alu { op: AluOp::Add, width: Width::W64, dst: end, left: from, right });
+    lowering.end(Terminator::Branch {
+        condition: Condition::Gt,
+        width: Width::W64,
+        left: end,
+        right: Operand::Reg(lowering.limit),
+        taken: short,
+        fallthrough: check.ok,
+    });
+}
+
+/// Goes on in a new block, in which `bytes` is at most [`FARTHEST`], if that is not certain.
+fn bound(lowering: &mut Lowering<'_>, bytes: Arg, beyond: VBlockId) {
+    if let Arg::Value(value) = bytes
+        && lowering.most(bytes) > FARTHEST as u64
+    {
+        lowering.must_be_at_most(lowering.register(value), FARTHEST, beyond);
+    }
+}
+
+/// Sets the cursor to `distance` behind the packet's start; goes on in a new block.
+pub(super) fn pin(lowering: &mut Lowering<'_>, distance: VReg, beyond: VBlockId) {
+    lowering.must_be_at_most(distance, FARTHEST, beyond);
+    let (data, cursor) = (lowering.fresh(), lowering.cursor);
+    lowering.load_context(data, DATA);
+    let right = Operand::Reg(distance);
+    lowering.push(VInsn::Alu { op: AluOp::Add, width: Width::W64, dst: cursor, left: data, right });
 }
