@@ -140,7 +140,7 @@ impl Session<'_> {
                     sent = Sent { decisions: self.send(*repeat, packet, step.span)?, span: step.span };
                 }
                 StepKind::Expect { outcomes } => {
-                    failures.extend(expect::judge(self, outcomes, &sent, step.span));
+                    failures.extend(expect::judge(self, outcomes, &sent));
                 }
                 StepKind::Replay { file, span } => {
                     failures.extend(replay::replay(self, (file, *span), snapshots)?);

@@ -2,19 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use pktc_diagnostics::{Diagnostic, Span, codes};
+use pktc_diagnostics::{Diagnostic, codes};
 use pktc_semantics::rules::RuleId;
 use pktc_semantics::typed::Outcome;
 
 use super::{Decision, Sent, Session, word};
 
-/// What of `outcomes` did not come about.
-pub(super) fn judge(session: &Session<'_>, outcomes: &[Outcome], sent: &Sent, step: Span) -> Vec<Diagnostic> {
-    if sent.decisions.is_empty() {
-        let title = "nothing was sent before this `expect`";
-        let diagnostic = Diagnostic::error(codes::EXPECTATION, title, step, "there is no outcome to judge");
-        return vec![diagnostic.with_help("Put a `send …;` before it.")];
-    }
+/// What of `outcomes` did not come about. The checker has seen to it that something was sent, and that counts
+/// add up to what was.
+pub(super) fn judge(session: &Session<'_>, outcomes: &[Outcome], sent: &Sent) -> Vec<Diagnostic> {
     let mut left = sent.decisions.clone();
     let mut failures = Vec::new();
     // What names a rule chooses first: `25 pass by a, 1 pass` may mean 26 passes by `a`.
@@ -25,13 +21,6 @@ pub(super) fn judge(session: &Session<'_>, outcomes: &[Outcome], sent: &Sent, st
         if found < wanted {
             failures.push(too_few(session, outcome, (found, wanted), sent));
         }
-    }
-    if failures.is_empty() && !left.is_empty() {
-        let title = format!("{} of {} packets met with something else", left.len(), sent.decisions.len());
-        let label = format!("not expected: {}", summary(session, &left));
-        failures.push(
-            Diagnostic::error(codes::EXPECTATION, title, step, label).with_label(sent.span, "sent here"),
-        );
     }
     failures
 }

@@ -72,47 +72,68 @@ pub(super) fn replay(
     snapshots: &mut Snapshots<'_>,
 ) -> Result<Vec<Diagnostic>, Stopped> {
     let path = snapshots.next();
-    let failed = |title: String, label: String| Diagnostic::error(codes::REPLAY, title, span, label);
+    let failed = |title: &str, label: String| Diagnostic::error(codes::REPLAY, title, span, label);
     let capture = match read(file, snapshots) {
         Ok(capture) => capture,
-        Err(why) => return Ok(vec![failed("this capture cannot be replayed".to_owned(), why)]),
+        Err(why) => return Ok(vec![failed("this capture cannot be replayed", why)]),
     };
     let now = lines(session, &capture, span)?;
-    let before = match snapshots.store.read(&path) {
-        Ok(before) => before,
-        Err(why) => return Ok(vec![failed("the snapshot cannot be read".to_owned(), why)]),
-    };
-    let before = before.as_deref().and_then(snapshot::body);
-    let differences = before.map(|before| differences(before, &now));
-    if differences.as_ref().is_some_and(Vec::is_empty) {
-        return Ok(keep(snapshots.store.remove(&format!("{path}.new")), &failed));
-    }
-    let Some(whole) = now.into_iter().collect::<Result<Vec<_>, _>>().ok() else {
-        let title = "this engine cannot take all packets of the capture".to_owned();
-        let help = "Make the snapshot with `--engine reference`.";
-        return Ok(vec![failed(title, format!("so it cannot make {path}")).with_help(help)]);
-    };
-    let text = snapshot::with_head(snapshots.source, &format!("replay \"{file}\""), &whole.concat());
-    if snapshots.accept {
-        let done = snapshots.store.write(&path, &text);
-        return Ok(keep(done.and_then(|()| snapshots.store.remove(&format!("{path}.new"))), &failed));
-    }
-    let mut failures = keep(snapshots.store.write(&format!("{path}.new"), &text), &failed);
-    let (title, label) = match differences {
-        None => ("this capture has no snapshot yet".to_owned(), format!("there is no {path}")),
-        Some(differences) => (
-            format!("{} lines differ from the snapshot", differences.len()),
-            differences.first().cloned().unwrap_or_default(),
-        ),
+    let failure = match snapshots.compare(&path, &format!("replay \"{file}\""), now) {
+        Ok(Compared::Same) => return Ok(Vec::new()),
+        Err(why) => return Ok(vec![failed("the snapshot cannot be compared", why)]),
+        Ok(Compared::Missing) => failed("this capture has no snapshot yet", format!("there is no {path}")),
+        Ok(Compared::Different { count: 1, first }) => failed("1 line differs from the snapshot", first),
+        Ok(Compared::Different { count, first }) => {
+            failed(&format!("{count} lines differ from the snapshot"), first)
+        }
     };
     let help =
         format!("Look through {path}.new; if it is right, run `pktc test --accept {}`.", snapshots.source);
-    failures.push(failed(title, label).with_help(help));
-    Ok(failures)
+    Ok(vec![failure.with_help(help)])
 }
 
-fn keep(done: Result<(), String>, failed: &dyn Fn(String, String) -> Diagnostic) -> Vec<Diagnostic> {
-    done.err().map(|why| failed("the snapshot cannot be kept".to_owned(), why)).into_iter().collect()
+/// What a comparison with a snapshot found.
+enum Compared {
+    /// Nothing, or it is accepted.
+    Same,
+    /// There is no snapshot.
+    Missing,
+    /// So many lines, and in words, the first of them.
+    Different { count: usize, first: String },
+}
+
+impl Snapshots<'_> {
+    /// Compares `now` with the snapshot at `path`, and keeps what differs: as the snapshot if that is accepted,
+    /// else beside it.
+    fn compare(&mut self, path: &str, step: &str, now: Vec<Line>) -> Result<Compared, String> {
+        let new = format!("{path}.new");
+        let before = self.store.read(path)?;
+        let differences = before.as_deref().and_then(snapshot::body).map(|body| differences(body, &now));
+        if differences.as_ref().is_some_and(Vec::is_empty) {
+            self.store.remove(&new)?;
+            return Ok(Compared::Same);
+        }
+        let Some(whole) = now.into_iter().collect::<Option<Vec<_>>>() else {
+            return Err(format!(
+                "this engine cannot take all packets of the capture, so it cannot make {path}: use `--engine reference`"
+            ));
+        };
+        let body: String = whole.iter().map(|line| format!("{line}\n")).collect();
+        let text = snapshot::with_head(self.source, step, &body);
+        if self.accept {
+            self.store.write(path, &text)?;
+            self.store.remove(&new)?;
+            return Ok(Compared::Same);
+        }
+        self.store.write(&new, &text)?;
+        Ok(match differences {
+            None => Compared::Missing,
+            Some(lines) => Compared::Different {
+                count: lines.len(),
+                first: lines.into_iter().next().unwrap_or_default(),
+            },
+        })
+    }
 }
 
 fn read(file: &str, snapshots: &mut Snapshots<'_>) -> Result<Capture, String> {
@@ -123,43 +144,35 @@ fn read(file: &str, snapshots: &mut Snapshots<'_>) -> Result<Capture, String> {
     Ok(capture)
 }
 
-/// A line a packet: number, verdict, rule. Rules go by their identity, which no change of lines moves. The
-/// engine may not take a packet; then its line is unknown.
-fn lines(
-    session: &mut Session<'_>,
-    capture: &Capture,
-    span: Span,
-) -> Result<Vec<Result<String, Unknown>>, Stopped> {
+/// Number, verdict and rule of a packet; none if the engine does not take it.
+type Line = Option<String>;
+
+/// A line a packet. Rules go by their identity, which no change of lines moves.
+fn lines(session: &mut Session<'_>, capture: &Capture, span: Span) -> Result<Vec<Line>, Stopped> {
     let line = |(index, packet): (usize, &capture::CapturedPacket)| {
         let env = Env { now: packet.time_ns, ..Env::default() };
         match session.run(&packet.data, &env, span) {
             Ok(decision) => {
                 let rule = &session.rules.info(decision.rule).identity;
-                Ok(Ok(format!("{} {} {rule}\n", index + 1, word(decision.verdict))))
+                Ok(Some(format!("{} {} {rule}", index + 1, word(decision.verdict))))
             }
-            Err(Stopped::Unsupported(_)) => Ok(Err(Unknown)),
+            Err(Stopped::Unsupported(_)) => Ok(None),
             Err(broken) => Err(broken),
         }
     };
     capture.packets.iter().enumerate().map(line).collect()
 }
 
-/// A packet that the engine does not take.
-struct Unknown;
-
-/// What is another line now, in words.
-fn differences(before: &str, now: &[Result<String, Unknown>]) -> Vec<String> {
+/// What is another line now, in words. A packet that the engine does not take is taken to be as it was.
+fn differences(before: &str, now: &[Line]) -> Vec<String> {
     let before: Vec<_> = before.trim_end().lines().collect();
     let pairs = (0..before.len().max(now.len())).map(|at| (before.get(at), now.get(at)));
     let differing = pairs.filter_map(|pair| match pair {
-        (Some(_), Some(Err(Unknown))) => None,
-        (Some(before), Some(Ok(now))) => {
-            (*before != now.trim_end()).then(|| format!("was `{}`, is `{}`", before, now.trim_end()))
-        }
-        (None, Some(Ok(now))) => Some(format!("`{}` is new", now.trim_end())),
-        (None, Some(Err(Unknown))) => Some("a packet is new".to_owned()),
-        (Some(before), None) => Some(format!("`{}` is gone", before.trim_end())),
-        (None, None) => None,
+        (Some(_), Some(None)) | (None, None) => None,
+        (Some(before), Some(Some(now))) => (before != now).then(|| format!("was `{before}`, is `{now}`")),
+        (None, Some(Some(now))) => Some(format!("`{now}` is new")),
+        (None, Some(None)) => Some("a packet is new".to_owned()),
+        (Some(before), None) => Some(format!("`{before}` is gone")),
     });
     differing.collect()
 }
