@@ -163,3 +163,13 @@ fn ports_on_either_side_select() {
     assert_eq!(made("eth / ipv4 / udp(dport: 5) / note"), [0, 99, 0, 5]);
     assert_eq!(made("eth / ipv4 / udp(dport: 5, sport: 6) / note"), [0, 6, 0, 5], "as given");
 }
+
+#[test]
+fn a_length_that_no_field_chooses_is_as_declared() {
+    let (checked, packet) = packet(
+        "header block { kind: u8 = 3; length 4; } bind udp.dport 9 => block;",
+        "eth / ipv4 / udp / block",
+    );
+    let frame = compose(&checked.program, &packet).unwrap().frame;
+    assert_eq!((frame[38..40].to_vec(), &frame[42..]), (vec![0, 12], &[3, 0, 0, 0][..]));
+}

@@ -109,7 +109,12 @@ impl<'a> Form<'a> {
             if let Some(length) = &self.header.length {
                 match self.solve(length, needed) {
                     Ok(_) => self.length = self.number(length).unwrap_or(needed as u64) as usize,
-                    Err(Missed::NotAsked) => {}
+                    // A length that is given adds no bytes; one that no field chooses is as declared.
+                    Err(Missed::NotAsked) if own_fields(length).iter().any(|&field| self.is_given(field)) => {
+                    }
+                    Err(Missed::NotAsked) => {
+                        self.length = self.number(length).map_or(needed, |bytes| needed.max(bytes as usize));
+                    }
                     Err(Missed::TooMuch(field)) => return Err(Box::new(self.does_not_fit(field, needed))),
                 }
             }
@@ -159,12 +164,7 @@ impl<'a> Form<'a> {
     /// Chooses the one field of `expr` that is not given so that `expr` is `target`, or the least above it that
     /// its steps allow. Says whether it is `target` itself.
     pub(super) fn solve(&mut self, expr: &Expr, target: usize) -> Result<bool, Missed> {
-        let mut fields = BTreeSet::new();
-        walk(expr, &mut |part| {
-            if let ExprKind::Own(field) = part.kind {
-                fields.insert(field);
-            }
-        });
+        let fields = own_fields(expr);
         let mut free = fields.difference(&self.given);
         let (Some(&field), None) = (free.next(), free.next()) else { return Err(Missed::NotAsked) };
         let bits = self.header.fields[field].bits;
@@ -197,4 +197,15 @@ impl<'a> Form<'a> {
             "Make the packet shorter, or give the field by hand, as in `{header}({name}: 0)`."
         ))
     }
+}
+
+/// The fields that `expr` reads.
+fn own_fields(expr: &Expr) -> BTreeSet<FieldIndex> {
+    let mut fields = BTreeSet::new();
+    walk(expr, &mut |part| {
+        if let ExprKind::Own(field) = part.kind {
+            fields.insert(field);
+        }
+    });
+    fields
 }
