@@ -38,6 +38,14 @@ pub(crate) struct Allocation {
     pub(crate) output: Output,
 }
 
+impl Allocation {
+    /// Bytes of stack that a function with `frame` bytes of its own needs, and where its spill slots start.
+    pub(crate) fn stack(&self, frame: u32) -> (u32, u32) {
+        let spills_start = frame.next_multiple_of(8);
+        (spills_start + 8 * self.output.num_spillslots as u32, spills_start)
+    }
+}
+
 /// Allocates. An error is a mistake of the compiler, in words.
 pub(crate) fn allocate(ssa: &Ssa) -> Result<Allocation, String> {
     let input = Input::new(ssa);
@@ -135,6 +143,13 @@ impl Input {
                 self.operands.extend(fixed.map(|(&arg, to)| Operand::reg_fixed_use(value(arg), machine(to))));
                 self.operands.push(Operand::reg_fixed_def(value(*dst), machine(0)));
                 return self.finish(Kind::Call);
+            }
+            // `r - r` is a zero that the verifier must not know. Kernels were tried with two registers, so the
+            // right one stays alive beside the result.
+            VInsn::Alu { dst, left, right: Source::Reg(right), .. } if left == right => {
+                self.operands.push(Operand::reg_use(value(*left)));
+                self.operands.push(Operand::reg_use_at_end(value(*right)));
+                self.operands.push(Operand::reg_reuse_def(value(*dst), 0));
             }
             VInsn::Alu { dst, .. } | VInsn::Neg { dst, .. } | VInsn::Swap { dst, .. } => {
                 uses(insn, |reg| self.operands.push(Operand::reg_use(value(reg))));

@@ -14,9 +14,7 @@ use crate::module::MachineInsn;
 pub(crate) struct MachineFunction {
     /// The first is the entry.
     pub(crate) blocks: PrimaryMap<VBlockId, MachineBlock>,
-    /// Bytes of stack; spill slots are the words below `frame`.
-    pub(crate) stack: u32,
-    /// Bytes of stack that the code itself uses, rounded up to words.
+    /// Bytes of stack that the code itself uses, rounded up to words; spill slots are the words below.
     pub(crate) frame: u32,
 }
 
@@ -47,15 +45,14 @@ pub(crate) struct Test {
 
 /// Writes down `function` with the registers and slots of `allocation`. An error is a mistake of the compiler.
 pub(crate) fn emit(function: &VFunction, allocation: &Allocation) -> Result<MachineFunction, String> {
-    let frame = function.frame.next_multiple_of(8);
-    let stack = frame + 8 * allocation.output.num_spillslots as u32;
+    let (_, frame) = allocation.stack(function.frame);
     let mut blocks = PrimaryMap::with_capacity(function.blocks.len());
     for (id, block) in &function.blocks {
         let mut writer = Writer { frame, insns: Vec::with_capacity(block.insns.len()) };
         let end = writer.write_block(id, block, allocation)?;
         blocks.push(MachineBlock { insns: writer.insns, end, end_span: block.end_span, cold: block.cold });
     }
-    Ok(MachineFunction { blocks, stack, frame })
+    Ok(MachineFunction { blocks, frame })
 }
 
 /// The writing of one block.

@@ -81,12 +81,12 @@ fn generate_program(function: VFunction, options: &CodegenOptions) -> Result<Pro
     }
     check_length(&name, span, shortest_length(&ssa.function), " or more")?;
     let allocation = allocate::allocate(&ssa).map_err(broken)?;
+    let (stack, _) = allocation.stack(ssa.function.frame);
+    check_stack(&name, span, stack)?;
     let mut function = emit::emit(&ssa.function, &allocation).map_err(broken)?;
-    check_stack(&name, span, function.stack)?;
     if options.optimise {
         peephole::tidy_moves(&mut function);
     }
-    let stack = function.stack;
     let row = layout::lay_out(function, &layout, options.optimise);
     let code = branch::resolve_distances(&row).map_err(broken)?;
     check_length(&name, span, code.iter().map(|(insn, _)| pktc_bpf::slots(insn)).sum(), "")?;

@@ -35,6 +35,20 @@ fn joins_a_register_written_in_both_arms() {
 }
 
 #[test]
+fn a_branch_may_skip_a_write() {
+    for (wanted, expected) in [(1, 7), (2, 8)] {
+        let mut code = Builder::new();
+        let join = code.block();
+        let (field, result) = (code.load(0), code.constant(7));
+        code.branch(Condition::Eq, field, Imm(wanted), join);
+        code.set(result, 8);
+        code.goto(join, join);
+        code.exit(Reg(result));
+        check(&code, expected);
+    }
+}
+
+#[test]
 fn counts_in_a_loop() {
     let mut code = Builder::new();
     let (head, body, done) = (code.block(), code.block(), code.block());

@@ -25,6 +25,17 @@ fn says_how_much_stack_is_missing() {
 }
 
 #[test]
+fn thousands_of_values_are_still_counted() {
+    let mut code = Builder::new();
+    let fields: Vec<_> = (0..5000).map(|offset| code.load(offset % 100)).collect();
+    let reversed: Vec<_> = fields.iter().rev().copied().collect();
+    let sum = code.sum(&reversed);
+    code.exit(Reg(sum));
+    let errors = compile(&code.function, &OPTIMISED).expect_err("5000 values do not fit");
+    assert_eq!(errors[0].code, codes::STACK_FULL);
+}
+
+#[test]
 fn says_that_a_program_is_too_long() {
     let mut code = Builder::new();
     let sum = code.load(0);

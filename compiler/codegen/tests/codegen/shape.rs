@@ -212,6 +212,7 @@ fn a_zero_that_the_verifier_must_not_know_stays_hidden() {
     code.push(VInsn::Load { size: Size::U64, dst: back, base: Base::Frame, offset: -8 });
     code.exit(Reg(back));
     let (program, _) = check(&code, 0);
-    assert!(program.insns.iter().any(|insn| matches!(insn, Insn::Alu { op: AluOp::Sub, src: Reg(_), .. })));
+    let subtracts = |insn: &MachineInsn| matches!(*insn, Insn::Alu { op: AluOp::Sub, dst, src: Reg(src), .. } if dst != src);
+    assert!(program.insns.iter().any(subtracts), "{:?}", program.insns);
     assert!(program.insns.iter().any(|insn| matches!(insn, Insn::Load { base: pktc_bpf::Reg::FP, .. })));
 }
