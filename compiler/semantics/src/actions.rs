@@ -40,7 +40,7 @@ impl<'a> Checker<'a> {
             Ast::Verdict(verdict) => return Some(ActionKind::Verdict(*verdict)),
             Ast::Return => return self.return_action(action.span, block),
             Ast::Apply { chain } => {
-                return self.chain_named(chain, action.span, block).map(ActionKind::Apply);
+                return self.chain_named(chain, block).map(ActionKind::Apply);
             }
             Ast::Count { counter } => {
                 return self.counter(counter, action.span, block).map(ActionKind::Count);
@@ -101,6 +101,10 @@ impl<'a> Checker<'a> {
                 None
             }
             None => {
+                let library = (!path.steps.is_empty()).then_some(head.text.as_str());
+                if self.may_be_unread(block.unit, library) {
+                    return None;
+                }
                 let known =
                     self.visible(Space::Value, block.unit, |kind| matches!(kind, SymbolKind::Counter(_)));
                 let near = nearest(&name.text, known);

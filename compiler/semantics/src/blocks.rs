@@ -28,39 +28,6 @@ impl<'a> Block<'a> {
 }
 
 impl<'a> Checker<'a> {
-    /// Checks definitions and constants by themselves, so that those that nobody uses are checked, too.
-    pub(crate) fn definitions(&mut self) {
-        for id in 0..self.symbols.len() {
-            let symbol = self.symbols[id];
-            if self.units[symbol.unit].is_std {
-                continue;
-            }
-            match symbol.kind {
-                SymbolKind::Const { ty, value } => {
-                    let env = Self::env(symbol.unit);
-                    let is_prefix =
-                        matches!(value.kind, ast::ExprKind::Prefix(..) | ast::ExprKind::MacPrefix(..));
-                    if !is_prefix {
-                        self.constant_of(id, ty, value, &env);
-                    }
-                }
-                SymbolKind::Def { params, body } => self.definition(id, params, body),
-                _ => {}
-            }
-        }
-    }
-
-    fn definition(&mut self, id: usize, params: &'a [ast::Param], body: &'a ast::Expr) {
-        let unit = self.symbols[id].unit;
-        let mut env = Self::env(unit);
-        env.open.push(id);
-        for param in params {
-            let Some(ty) = self.ty(&param.ty, unit) else { return };
-            env.params.push((&param.name.text, crate::checker::Argument::Unknown(ty)));
-        }
-        self.body(body, &env);
-    }
-
     /// Checks the chains.
     pub(crate) fn chains(&mut self) {
         for (id, unit, body) in std::mem::take(&mut self.decls.chains) {
@@ -173,7 +140,7 @@ impl<'a> Checker<'a> {
                 Some(Stmt::When { condition: condition?, body })
             }
             StmtKind::Apply { chain } => {
-                let chain = self.chain_named(chain, stmt.span, block)?;
+                let chain = self.chain_named(chain, block)?;
                 Some(Stmt::Apply { chain, span: stmt.span })
             }
         }
@@ -225,7 +192,7 @@ impl<'a> Checker<'a> {
     }
 
     /// The chain that a path names: `bogons`, `lib.bogons`.
-    pub(crate) fn chain_named(&mut self, path: &'a Path, span: Span, block: &Block<'a>) -> Option<ChainId> {
+    pub(crate) fn chain_named(&mut self, path: &'a Path, block: &Block<'a>) -> Option<ChainId> {
         let head = &path.head;
         let (found, name) = match path.steps.as_slice() {
             [] => (self.lookup(Space::Block, block.unit, &head.text), head),
@@ -235,9 +202,10 @@ impl<'a> Checker<'a> {
                 (self.lookup_in_library(Space::Block, block.unit, &head.text, &name.text), name)
             }
             _ => {
-                let title = format!("`{}` is no chain", self.text(span));
-                let diagnostic = Diagnostic::error(codes::WRONG_NAME, title, span, "`apply` takes a chain")
-                    .with_help("write `apply NAME;`, or `apply lib.NAME;` for one of `use … as lib;`");
+                let title = format!("`{}` is no chain", head.text);
+                let diagnostic =
+                    Diagnostic::error(codes::WRONG_NAME, title, head.span, "`apply` takes a chain")
+                        .with_help("write `apply NAME;`, or `apply lib.NAME;` for one of `use … as lib;`");
                 self.report(diagnostic);
                 return None;
             }
@@ -251,6 +219,10 @@ impl<'a> Checker<'a> {
                 None
             }
             None => {
+                let library = (!path.steps.is_empty()).then_some(head.text.as_str());
+                if self.may_be_unread(block.unit, library) {
+                    return None;
+                }
                 let known =
                     self.visible(Space::Block, block.unit, |kind| matches!(kind, SymbolKind::Chain(_)));
                 let near = nearest(&name.text, known);

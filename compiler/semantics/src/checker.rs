@@ -5,11 +5,11 @@
 //! chains, programs and tests. Each step reports all its mistakes and goes on; a declaration that could not be
 //! understood keeps its name, so that its uses raise no further errors.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use cranelift_entity::PrimaryMap;
-use pktc_diagnostics::{Diagnostic, SourceMap, Span};
+use pktc_diagnostics::{Diagnostic, SourceMap, Span, has_errors};
 use pktc_syntax::ast;
 
 use crate::graph::Graph;
@@ -33,6 +33,8 @@ pub(crate) struct Checker<'a> {
     pub(crate) symbols: Vec<Symbol<'a>>,
     /// Which symbols are used from the user's files.
     pub(crate) used: Vec<bool>,
+    /// Definitions that lead back to themselves: reported once, passed over after that.
+    pub(crate) circular: HashSet<SymbolId>,
     /// What each file sees.
     pub(crate) scopes: Scopes,
     /// Declarations by kind, with the unit that each stands in.
@@ -104,7 +106,7 @@ pub(crate) struct Env<'a> {
     pub(crate) params: Vec<(&'a str, Argument)>,
     /// Which instance `[any]` stands for at the moment.
     pub(crate) any: Option<u8>,
-    /// The definitions that are being expanded, outermost first.
+    /// The definitions and constants that are being expanded, outermost first.
     pub(crate) open: Vec<SymbolId>,
 }
 
@@ -135,6 +137,7 @@ impl<'a> Checker<'a> {
             program: empty_program(),
             symbols: Vec::new(),
             used: Vec::new(),
+            circular: HashSet::new(),
             scopes: Scopes::default(),
             decls: Decls::default(),
             aliases: HashMap::new(),
@@ -161,7 +164,11 @@ impl<'a> Checker<'a> {
         self.chains();
         self.xdps();
         self.tests();
-        self.report_unused();
+        // After a mistake, what looks unused may be what the mistake was meant to use.
+        if !has_errors(&self.diagnostics) {
+            self.report_unused();
+            self.report_unreached_headers();
+        }
     }
 
     /// Keeps a message.

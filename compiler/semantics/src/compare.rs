@@ -6,8 +6,8 @@ use pktc_syntax::ast::{self, CompareOp, ExprKind as Ast};
 use crate::arithmetic::{is_plain, possible_bits, upper_bound, width_of};
 use crate::checker::{Checker, Env};
 use crate::expr::{slice_length, truth};
-use crate::path::{NUMBER_BYTES, Place};
-use crate::typed::{Expr, ExprKind, Type, Value};
+use crate::path::{NUMBER_BYTES, Place, bare_word};
+use crate::typed::{EnumId, Expr, ExprKind, Type, Value};
 use crate::types::{describe, is_address, max_of, number_bits};
 
 impl<'a> Checker<'a> {
@@ -27,9 +27,8 @@ impl<'a> Checker<'a> {
             }
         }
         let hint = self.enum_of(left, env).or_else(|| self.enum_of(right, env));
-        let left = self.expression(left, hint, env);
-        let right = self.expression(right, hint, env);
-        let (left, right) = self.same_kind(left?, right?, span)?;
+        let (left, right) = self.sides(left, right, hint, env);
+        let (left, right) = self.same_kind(left?, right?)?;
         let is_equality = matches!(op, CompareOp::Equal | CompareOp::NotEqual);
         if !is_equality && number_bits(&self.program, &left.ty).is_none() {
             self.not_ordered(&left, span);
@@ -50,6 +49,29 @@ impl<'a> Checker<'a> {
             ty: Type::Bool,
             span,
         })
+    }
+
+    /// Checks two sides that explain each other: where one is not understood, a bare word on the other may be a
+    /// member of an enum that is not known, and is not reported.
+    pub(crate) fn sides(
+        &mut self,
+        left: &'a ast::Expr,
+        right: &'a ast::Expr,
+        hint: Option<EnumId>,
+        env: &Env<'a>,
+    ) -> (Option<Expr>, Option<Expr>) {
+        if bare_word(left).is_some() && bare_word(right).is_none() {
+            let right = self.expression(right, hint, env);
+            let left = right.as_ref().and_then(|_| self.expression(left, hint, env));
+            return (left, right);
+        }
+        let checked = self.expression(left, hint, env);
+        let right = if checked.is_some() || bare_word(right).is_none() {
+            self.expression(right, hint, env)
+        } else {
+            None
+        };
+        (checked, right)
     }
 
     /// Whether it is a prefix or a set: many values.
@@ -117,7 +139,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Brings both sides to one kind of type, or reports that they are of two.
-    pub(crate) fn same_kind(&mut self, left: Expr, right: Expr, span: Span) -> Option<(Expr, Expr)> {
+    pub(crate) fn same_kind(&mut self, left: Expr, right: Expr) -> Option<(Expr, Expr)> {
         let is_number = |checker: &Self, expr: &Expr| number_bits(&checker.program, &expr.ty).is_some();
         let is_slice = |expr: &Expr| slice_length(expr).is_some_and(|length| length <= NUMBER_BYTES);
         if is_number(self, &left) && is_slice(&right) {
@@ -134,17 +156,22 @@ impl<'a> Checker<'a> {
         if same {
             return Some((left, right));
         }
+        self.two_kinds(&left, &right);
+        None
+    }
+
+    fn two_kinds(&mut self, left: &Expr, right: &Expr) {
         let (what_left, what_right) = (describe(&self.program, &left.ty), describe(&self.program, &right.ty));
-        let title = format!("{what_left} and {what_right} cannot be compared");
-        let mut diagnostic = Diagnostic::error(codes::TYPE_MISMATCH, title, span, "two kinds of values")
-            .with_label(left.span, format!("this is {what_left}"))
-            .with_label(right.span, format!("this is {what_right}"));
+        let title =
+            format!("`{}` and `{}` are of different kinds", self.text(left.span), self.text(right.span));
+        let label = format!("this is {what_right}");
+        let mut diagnostic = Diagnostic::error(codes::TYPE_MISMATCH, title, right.span, label)
+            .with_label(left.span, format!("this is {what_left}"));
         if left.ty == Type::Bytes && number_bits(&self.program, &right.ty).is_some() {
             diagnostic = diagnostic
                 .with_help("a slice of up to 8 bytes is a number, too: `udp.payload[0..4] == 0x01020304`");
         }
         self.report(diagnostic);
-        None
     }
 
     /// The type of either value.
@@ -232,7 +259,7 @@ impl<'a> Checker<'a> {
     /// Warns of a comparison whose result is known before any packet comes.
     fn warn_if_known(&mut self, op: CompareOp, left: &Expr, right: &Expr, span: Span) {
         if is_address(&left.ty) && is_address(&right.ty) {
-            self.warn_of_families(op, left, right, span);
+            self.warn_of_families(op, left, right);
             return;
         }
         let (reader, constant, op) = match (&left.kind, &right.kind) {
@@ -272,16 +299,16 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn warn_of_families(&mut self, op: CompareOp, left: &Expr, right: &Expr, span: Span) {
+    fn warn_of_families(&mut self, op: CompareOp, left: &Expr, right: &Expr) {
         if left.ty == right.ty || left.ty == Type::Ip || right.ty == Type::Ip {
             return;
         }
         let title = if op == CompareOp::Equal { "this is never true" } else { "this is always true" };
-        let diagnostic =
-            Diagnostic::warning(codes::FAMILIES, title, span, "an IPv4 and an IPv6 address are never equal")
-                .with_label(left.span, format!("this is {}", describe(&self.program, &left.ty)))
-                .with_label(right.span, format!("this is {}", describe(&self.program, &right.ty)))
-                .with_help("`ip.src` and `ip.dst` are of either family");
+        let label = format!("this is {}", describe(&self.program, &right.ty));
+        let diagnostic = Diagnostic::warning(codes::FAMILIES, title, right.span, label)
+            .with_label(left.span, format!("this is {}", describe(&self.program, &left.ty)))
+            .with_note("addresses of different families are never equal")
+            .with_help("`ip.src` and `ip.dst` are of either family");
         self.report(diagnostic);
     }
 

@@ -4,8 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::graph::mention;
+use crate::graph::{mention, union_of};
 use crate::sets::mac_text;
+use crate::structure::walk;
 use crate::typed::{
     Action, ActionKind, BinaryOp, CompareOp, Element, Expr, ExprKind, Field, Header, HeaderId, Index,
     Instance, Layer, Malformed, NextKind, Outcome, PacketField, Position, Program, Scope, SetId, Step,
@@ -58,20 +59,17 @@ impl<'a> Dump<'a> {
 
     fn headers(&mut self) {
         let program = self.program;
-        let mut found = BTreeSet::new();
+        let (mut headers, mut unions) = (BTreeSet::new(), BTreeSet::new());
+        let mut look = |condition: &Expr| {
+            mention(program, condition, &mut headers);
+            walk(condition, &mut |part| unions.extend(union_of(part)));
+        };
         let bodies = program.chains.values().map(|chain| &chain.body);
         for body in bodies.chain(program.xdps.values().map(|xdp| &xdp.body)) {
-            mentioned(program, body, &mut found);
+            conditions(body, &mut look);
         }
-        for (id, union) in &program.unions {
-            let is_read = union.members.iter().any(|member| found.contains(member));
-            if is_read {
-                self.union(id);
-            }
-        }
-        for id in found {
-            self.header(id);
-        }
+        unions.into_iter().for_each(|id| self.union(id));
+        headers.into_iter().for_each(|id| self.header(id));
     }
 
     fn union(&mut self, id: UnionId) {
@@ -122,7 +120,11 @@ impl<'a> Dump<'a> {
                         .iter()
                         .map(|(value, target)| format!("{value} => {}", self.target(target)))
                         .collect();
-                    format!("next by {}: {}", self.expr(value), edges.join(", "))
+                    if edges.is_empty() {
+                        format!("next by {}", self.expr(value))
+                    } else {
+                        format!("next by {}: {}", self.expr(value), edges.join(", "))
+                    }
                 }
             };
             self.line(1, &format!("{line}{when}"));
@@ -331,13 +333,14 @@ impl<'a> Dump<'a> {
     }
 }
 
-fn mentioned(program: &Program, body: &[Stmt], found: &mut BTreeSet<HeaderId>) {
+/// Calls `visit` for each condition of these statements.
+fn conditions(body: &[Stmt], visit: &mut impl FnMut(&Expr)) {
     for stmt in body {
         match stmt {
-            Stmt::Rule(rule) => mention(program, &rule.condition, found),
+            Stmt::Rule(rule) => visit(&rule.condition),
             Stmt::When { condition, body } => {
-                mention(program, condition, found);
-                mentioned(program, body, found);
+                visit(condition);
+                conditions(body, visit);
             }
             Stmt::Apply { .. } => {}
         }

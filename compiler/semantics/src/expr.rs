@@ -5,7 +5,7 @@ use pktc_syntax::ast::{self, BinaryOp, CompareOp, ExprKind as Ast, PathStepKind}
 
 use crate::arithmetic;
 use crate::checker::{Argument, Checker, Env, Own};
-use crate::names::{Space, SymbolId, SymbolKind};
+use crate::names::{Space, SymbolKind};
 use crate::path::{NUMBER_BYTES, Place, bare_word};
 use crate::suggest::nearest;
 use crate::typed::{EnumId, Expr, ExprKind, Type, Value};
@@ -13,9 +13,6 @@ use crate::types::{describe, member, number_bits};
 
 /// How deep expressions may nest, definitions included.
 const MAX_DEPTH: usize = 200;
-
-/// How many uses of definitions a program may hold after expansion.
-const MAX_EXPANSIONS: usize = 100_000;
 
 impl<'a> Checker<'a> {
     /// Checks a condition.
@@ -92,15 +89,24 @@ impl<'a> Checker<'a> {
     }
 
     fn any_of(&mut self, expr: &'a ast::Expr, count: u32, any: Span, env: &Env<'a>) -> Option<Expr> {
-        if let Ast::Compare { op: CompareOp::NotEqual, .. } | Ast::In { negated: true, .. } = &expr.kind {
-            let diagnostic = Diagnostic::error(
-                codes::UNCERTAIN,
-                "`[any]` with `!=` or `not in` can be read two ways",
-                expr.span,
-                "one of them differs, or all of them?",
-            )
-            .with_label(any, "any of them")
-            .with_help("for \"none of them is\", write `not (… == …)`, `not (… in …)`");
+        let positive = match &expr.kind {
+            Ast::Compare { op: CompareOp::NotEqual, left, right } => {
+                Some(format!("{} == {}", self.text(left.span), self.text(right.span)))
+            }
+            Ast::In { negated: true, value, set } => {
+                let set = match &**set {
+                    ast::InSet::Literal(_, span) => *span,
+                    ast::InSet::Bare(element) => element.span,
+                };
+                Some(format!("{} in {}", self.text(value.span), self.text(set)))
+            }
+            _ => None,
+        };
+        if let Some(positive) = positive {
+            let title = "`[any]` with `!=` or `not in` can be read two ways";
+            let diagnostic =
+                Diagnostic::error(codes::UNCERTAIN, title, any, "one of them differs, or all of them?")
+                    .with_help(format!("for \"none of them is\", write `not ({positive})`"));
             self.report(diagnostic);
             return None;
         }
@@ -128,7 +134,8 @@ impl<'a> Checker<'a> {
         checked
     }
 
-    fn too_deep(&mut self, span: Span, title: &str) {
+    /// Reports an expression that is too much.
+    pub(crate) fn too_deep(&mut self, span: Span, title: &str) {
         let diagnostic = Diagnostic::error(codes::TOO_COMPLEX, title, span, "too much for one expression")
             .with_help("split it into several rules, or name values in a `set`");
         self.report(diagnostic);
@@ -215,7 +222,7 @@ impl<'a> Checker<'a> {
         match self.place(path, span, env)? {
             Place::Value(kind, ty) => Some(Expr { kind, ty, span }),
             Place::Param(at) => Some(self.parameter(at, span, env)),
-            Place::Const(id) => self.constant_value(id, span),
+            Place::Const(id) => self.constant_value(id, span, env),
             Place::Def(id, args) => self.expand(id, args, span, env),
             Place::Set(_) => {
                 let text = self.text(span);
@@ -268,160 +275,6 @@ impl<'a> Checker<'a> {
             diagnostic = diagnostic.with_help("a number is allowed too");
         }
         self.report(diagnostic);
-    }
-
-    fn parameter(&self, at: usize, span: Span, env: &Env<'a>) -> Expr {
-        match &env.params[at].1 {
-            Argument::Value(value) => Expr { span, ..value.clone() },
-            // Any operand of unknown value serves: the result of such a check is thrown away.
-            Argument::Unknown(ty) => {
-                Expr { kind: ExprKind::Packet(crate::typed::PacketField::Length), ty: ty.clone(), span }
-            }
-        }
-    }
-
-    /// The value of a constant, with the place of its use.
-    fn constant_value(&mut self, id: SymbolId, span: Span) -> Option<Expr> {
-        let (SymbolKind::Const { ty, value }, unit) = (self.symbols[id].kind, self.symbols[id].unit) else {
-            return None;
-        };
-        let env = Env { open: vec![id], ..Self::env(unit) };
-        let checked = self.constant_of(id, ty, value, &env)?;
-        Some(Expr { span, ..checked })
-    }
-
-    pub(crate) fn constant_of(
-        &mut self,
-        id: SymbolId,
-        ty: Option<&'a ast::Type>,
-        value: &'a ast::Expr,
-        env: &Env<'a>,
-    ) -> Option<Expr> {
-        if self.depth >= MAX_DEPTH {
-            self.leads_back(id, value.span);
-            return None;
-        }
-        let ty = match ty {
-            Some(ty) => Some(self.ty(ty, env.unit)?),
-            None => None,
-        };
-        let hint = match ty {
-            Some(Type::Enum(hint)) => Some(hint),
-            _ => None,
-        };
-        self.depth += 1;
-        let checked = self.expression(value, hint, env);
-        self.depth -= 1;
-        let checked = checked?;
-        if !matches!(checked.kind, ExprKind::Const(_)) {
-            self.not_constant(value.span);
-            return None;
-        }
-        match ty {
-            Some(ty) => self.convert(checked, &ty, "the constant's type"),
-            None => Some(checked),
-        }
-    }
-
-    fn not_constant(&mut self, span: Span) {
-        let diagnostic = Diagnostic::error(
-            codes::NOT_CONSTANT,
-            format!("`{}` is not known when compiling", self.text(span)),
-            span,
-            "a constant is needed here",
-        )
-        .with_note("it depends on the packet")
-        .with_help("`def` names what depends on the packet, `const` what does not");
-        self.report(diagnostic);
-    }
-
-    fn leads_back(&mut self, id: SymbolId, span: Span) {
-        let name = self.symbols[id].name;
-        let diagnostic = Diagnostic::error(
-            codes::RECURSION,
-            format!("`{}` is defined by itself", name.text),
-            span,
-            "this leads back to it",
-        )
-        .with_label(name.span, "declared here")
-        .with_help("definitions are expanded where they are used, so none can contain itself");
-        self.report(diagnostic);
-    }
-
-    /// Checks a constant number.
-    pub(crate) fn constant_number(&mut self, expr: &'a ast::Expr, env: &Env<'a>) -> Option<u64> {
-        let checked = self.expression(expr, None, env)?;
-        match checked.kind {
-            ExprKind::Const(Value::Uint(value)) => Some(value),
-            ExprKind::Const(_) => {
-                let title = format!("`{}` is no number", self.text(expr.span));
-                self.report(Diagnostic::error(
-                    codes::TYPE_MISMATCH,
-                    title,
-                    expr.span,
-                    "a number is needed here",
-                ));
-                None
-            }
-            _ => {
-                self.not_constant(expr.span);
-                None
-            }
-        }
-    }
-
-    fn expand(&mut self, id: SymbolId, args: &'a [ast::Expr], span: Span, env: &Env<'a>) -> Option<Expr> {
-        let symbol = self.symbols[id];
-        let SymbolKind::Def { params, body } = symbol.kind else { return None };
-        if env.open.contains(&id) {
-            self.leads_back(id, span);
-            return None;
-        }
-        self.expansions += 1;
-        if self.expansions >= MAX_EXPANSIONS {
-            if self.expansions == MAX_EXPANSIONS {
-                self.too_deep(span, "definitions grow too large when they are expanded");
-            }
-            return None;
-        }
-        let mut values = Vec::new();
-        for (param, arg) in params.iter().zip(args) {
-            values.push(self.argument(param, arg, symbol.unit, env).map(|value| (param, value)));
-        }
-        let values: Vec<_> = values.into_iter().collect::<Option<_>>()?;
-        let params =
-            values.into_iter().map(|(param, value)| (param.name.text.as_str(), Argument::Value(value)));
-        let mut open = env.open.clone();
-        open.push(id);
-        let inside = Env { unit: symbol.unit, own: None, params: params.collect(), any: None, open };
-        self.body(body, &inside)
-    }
-
-    /// A definition's body: a condition where it looks like one, so that `[any]` in it is understood.
-    pub(crate) fn body(&mut self, body: &'a ast::Expr, env: &Env<'a>) -> Option<Expr> {
-        match body.kind {
-            Ast::Compare { .. } | Ast::In { .. } => self.condition(body, env),
-            _ => self.expression(body, None, env),
-        }
-    }
-
-    fn argument(
-        &mut self,
-        param: &'a ast::Param,
-        arg: &'a ast::Expr,
-        unit: usize,
-        env: &Env<'a>,
-    ) -> Option<Expr> {
-        let ty = self.ty(&param.ty, unit)?;
-        let hint = match ty {
-            Type::Enum(hint) => Some(hint),
-            _ => None,
-        };
-        let value = match ty {
-            Type::Bool => self.condition(arg, env)?,
-            _ => self.expression(arg, hint, env)?,
-        };
-        self.convert(value, &ty, "the parameter")
     }
 
     fn binary(
@@ -494,8 +347,7 @@ impl<'a> Checker<'a> {
         env: &Env<'a>,
     ) -> Option<Expr> {
         let hint = hint.or_else(|| self.enum_of(value, env)).or_else(|| self.enum_of(otherwise, env));
-        let value = self.expression(value, hint, env);
-        let otherwise = self.expression(otherwise, hint, env);
+        let (value, otherwise) = self.sides(value, otherwise, hint, env);
         let (value, otherwise) = (value?, otherwise?);
         if value.ty == Type::Bool {
             let diagnostic = Diagnostic::error(
@@ -507,7 +359,7 @@ impl<'a> Checker<'a> {
             self.report(diagnostic);
             return None;
         }
-        let (value, otherwise) = self.same_kind(value, otherwise, span)?;
+        let (value, otherwise) = self.same_kind(value, otherwise)?;
         let ty = self.common_type(&value, &otherwise);
         let kind = ExprKind::Default { value: Box::new(value), otherwise: Box::new(otherwise) };
         Some(Expr { kind, ty, span })

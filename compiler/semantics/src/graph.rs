@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use cranelift_entity::EntityRef;
 
 use crate::checker::Checker;
+use crate::structure::walk;
 use crate::typed::{
     Expr, ExprKind, Header, HeaderId, Malformed, NextKind, Program, Target, Type, UnionFieldKind, UnionId,
 };
@@ -222,7 +223,7 @@ fn proves_field(
 
 /// The headers that an expression reads.
 pub(crate) fn mention(program: &Program, expr: &Expr, found: &mut BTreeSet<HeaderId>) {
-    match &expr.kind {
+    walk(expr, &mut |part| match &part.kind {
         ExprKind::Field { instance, .. }
         | ExprKind::Present(instance)
         | ExprKind::Truncated(instance)
@@ -232,26 +233,15 @@ pub(crate) fn mention(program: &Program, expr: &Expr, found: &mut BTreeSet<Heade
         | ExprKind::Malformed(Malformed::Header(instance)) => {
             found.insert(instance.header);
         }
-        ExprKind::UnionField { instance, .. } | ExprKind::UnionPresent(instance) => {
-            found.extend(program.unions[instance.union].members.iter().copied());
-        }
-        ExprKind::Malformed(Malformed::Union { union, .. }) => {
-            found.extend(program.unions[*union].members.iter().copied());
-        }
-        ExprKind::Const(_)
-        | ExprKind::Own(_)
-        | ExprKind::OwnPayload { .. }
-        | ExprKind::Malformed(Malformed::Packet)
-        | ExprKind::Packet(_) => {}
-        ExprKind::Not(inner) | ExprKind::In { value: inner, .. } => mention(program, inner, found),
-        ExprKind::And(parts) | ExprKind::Or(parts) | ExprKind::Tuple(parts) => {
-            parts.iter().for_each(|part| mention(program, part, found));
-        }
-        ExprKind::Compare { left, right, .. }
-        | ExprKind::Binary { left, right, .. }
-        | ExprKind::Default { value: left, otherwise: right } => {
-            mention(program, left, found);
-            mention(program, right, found);
-        }
+        _ => found.extend(union_of(part).into_iter().flat_map(|id| &program.unions[id].members)),
+    });
+}
+
+/// The union that an expression itself asks.
+pub(crate) fn union_of(expr: &Expr) -> Option<UnionId> {
+    match &expr.kind {
+        ExprKind::UnionField { instance, .. } | ExprKind::UnionPresent(instance) => Some(instance.union),
+        ExprKind::Malformed(Malformed::Union { union, .. }) => Some(*union),
+        _ => None,
     }
 }

@@ -9,6 +9,7 @@ mod blocks;
 mod certain;
 mod checker;
 mod compare;
+mod definitions;
 mod dump;
 mod edges;
 mod expr;

@@ -14,14 +14,16 @@ pub(crate) struct Unit {
     pub(crate) is_std: bool,
     /// Its tree.
     pub(crate) ast: ast::File,
-    /// What it uses, without what could not be read.
+    /// What it uses.
     pub(crate) uses: Vec<Use>,
+    /// Whether some of that could not be read: then its names are not all known.
+    pub(crate) is_incomplete: bool,
 }
 
-/// A `use` that was followed.
+/// A `use`.
 pub(crate) struct Use {
-    /// Which unit it names.
-    pub(crate) unit: usize,
+    /// Which unit it names; none if that could not be read.
+    pub(crate) unit: Option<usize>,
     /// `as x`
     pub(crate) alias: Option<Word>,
     /// Where it stands.
@@ -73,7 +75,8 @@ impl Loader<'_> {
         self.open.push(path.to_owned());
         let uses = self.uses(&ast, path);
         self.open.pop();
-        self.units.push(Unit { path: path.to_owned(), is_std, ast, uses });
+        let is_incomplete = uses.iter().any(|used| used.unit.is_none() && used.alias.is_none());
+        self.units.push(Unit { path: path.to_owned(), is_std, ast, uses, is_incomplete });
         self.units.len() - 1
     }
 
@@ -85,10 +88,10 @@ impl Loader<'_> {
                 UseTarget::File(name) => self.follow(name, from),
                 UseTarget::Library(path) => {
                     self.library(path, decl.span);
-                    None
+                    continue;
                 }
             };
-            uses.extend(unit.map(|unit| Use { unit, alias: alias.clone(), span: decl.span }));
+            uses.push(Use { unit, alias: alias.clone(), span: decl.span });
         }
         uses
     }

@@ -22,12 +22,13 @@ impl<'a> Checker<'a> {
         env: &Env<'a>,
     ) -> Option<Expr> {
         let hint = self.enum_of(value, env);
-        let value = self.expression(value, hint, env);
+        // The elements are understood by the value; without it nothing useful can be said of them.
+        let value = self.expression(value, hint, env)?;
         let (id, span_of_set) = match set {
             InSet::Literal(elements, span) => (self.literal(elements, hint, *span, env), *span),
             InSet::Bare(element) => (self.bare(element, hint, env), element.span),
         };
-        let (value, id) = (value?, id?);
+        let id = id?;
         let value = self.fit_set(value, id, span_of_set)?;
         Some(Expr { kind: ExprKind::In { value: Box::new(value), set: id, negated }, ty: Type::Bool, span })
     }
@@ -132,8 +133,8 @@ impl<'a> Checker<'a> {
             || (is_address(&value.ty) && is_address(&ty))
             || (is_number && number_bits(&self.program, &value.ty).is_some());
         if !same {
-            // A set whose own elements were refused has been reported.
-            if !self.program.sets[id].elements.is_empty() {
+            // A set that was not understood has no type, and has been reported.
+            if ty != Type::Bool {
                 self.wrong_set(&value, &ty, span);
             }
             return None;

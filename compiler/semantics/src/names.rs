@@ -4,7 +4,7 @@
 //! not pass on from a used file to its user's users. Blocks (chains and programs) have a name space of their
 //! own, so that a chain may be called `tcp` as the header is.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use pktc_diagnostics::{Diagnostic, Span, codes};
 use pktc_syntax::ast::{self, DeclKind, Word};
@@ -52,6 +52,11 @@ pub(crate) enum SymbolKind<'a> {
 }
 
 impl SymbolKind<'_> {
+    /// Whether it is in [`Space::Block`].
+    pub(crate) fn is_block(&self) -> bool {
+        matches!(self, SymbolKind::Chain(_) | SymbolKind::Xdp(_))
+    }
+
     /// With its article, for messages.
     pub(crate) fn describe(&self) -> &'static str {
         match self {
@@ -83,7 +88,7 @@ pub(crate) enum Space {
 pub(crate) struct Scopes {
     own: Vec<HashMap<(Space, String), SymbolId>>,
     imported: Vec<HashMap<(Space, String), SymbolId>>,
-    libraries: Vec<HashMap<String, usize>>,
+    libraries: Vec<HashMap<String, Option<usize>>>,
     std: HashMap<(Space, String), SymbolId>,
 }
 
@@ -99,6 +104,35 @@ impl<'a> Checker<'a> {
         }
         for unit in 0..units.len() {
             self.import(unit);
+        }
+        self.qualify();
+    }
+
+    /// Tells apart sets, counters and chains that files declare by one name (which `use … as` allows): in
+    /// reports, counters and maps, those of used files are called `FILE.NAME`.
+    fn qualify(&mut self) {
+        let mut taken: HashSet<(&'static str, String)> = HashSet::new();
+        // The file named comes last, and keeps its names.
+        for id in (0..self.symbols.len()).rev() {
+            let Symbol { name, unit, kind } = self.symbols[id];
+            let key = (kind.describe(), name.text.clone());
+            if !matches!(kind, SymbolKind::Set(_) | SymbolKind::Counter(_) | SymbolKind::Chain(_))
+                || taken.insert(key)
+            {
+                continue;
+            }
+            let path = self.units[unit].path.strip_suffix(".pkt").unwrap_or(&self.units[unit].path);
+            let file = path.rsplit('/').next().unwrap_or(path);
+            let mut qualified = format!("{file}.{}", name.text);
+            if !taken.insert((kind.describe(), qualified.clone())) {
+                qualified = format!("{}.{}", path.replace('/', "."), name.text);
+            }
+            match kind {
+                SymbolKind::Set(set) => self.program.sets[set].name = Some(qualified),
+                SymbolKind::Counter(counter) => self.program.counters[counter].name = qualified,
+                SymbolKind::Chain(chain) => self.program.chains[chain].name = qualified,
+                _ => {}
+            }
         }
     }
 
@@ -211,7 +245,7 @@ impl<'a> Checker<'a> {
     }
 
     fn later(&mut self, unit: usize, name: &'a Word, what: &'static str) {
-        self.not_yet(what, name.span);
+        self.not_yet(&format!("{}s", what.trim_start_matches("a ")), name.span);
         self.value(unit, name, SymbolKind::Later(what));
     }
 
@@ -235,13 +269,9 @@ impl<'a> Checker<'a> {
         } else if let Some(&hidden) = self.scopes.std.get(&key) {
             let hidden = self.symbols[hidden];
             let title = format!("`{}` hides {} of the standard library", name.text, hidden.kind.describe());
-            let note = Diagnostic::note(
-                codes::SHADOWS,
-                title,
-                name.span,
-                "from here on, in this file, the name means this",
-            )
-            .with_label(hidden.name.span, "this one is hidden");
+            let note =
+                Diagnostic::note(codes::SHADOWS, title, name.span, "in this file the name means this one")
+                    .with_label(hidden.name.span, "this one is hidden");
             self.report(note);
         }
     }
@@ -264,7 +294,8 @@ impl<'a> Checker<'a> {
                 libraries.insert(alias.text.clone(), used.unit);
                 continue;
             }
-            let mut names: Vec<_> = self.scopes.own[used.unit].clone().into_iter().collect();
+            let Some(used_unit) = used.unit else { continue };
+            let mut names: Vec<_> = self.scopes.own[used_unit].clone().into_iter().collect();
             names.sort_by_key(|&(_, id)| id);
             for (key, id) in names {
                 let other = self.scopes.own[unit].get(&key).or_else(|| imported.get(&key)).copied();
@@ -312,9 +343,27 @@ impl<'a> Checker<'a> {
         alias: &str,
         name: &str,
     ) -> Option<SymbolId> {
-        let library = *self.scopes.libraries[unit].get(alias)?;
+        let library = (*self.scopes.libraries[unit].get(alias)?)?;
         let found = self.scopes.own[library].get(&(space, name.to_owned())).copied();
         found.inspect(|&id| self.used[id] = true)
+    }
+
+    /// Whether a name that `unit` does not know may stand in a file that could not be read, which is reported
+    /// already. `library`: the name was looked for in that one.
+    pub(crate) fn may_be_unread(&self, unit: usize, library: Option<&str>) -> bool {
+        match library {
+            Some(alias) => self.scopes.libraries[unit].get(alias).is_some_and(Option::is_none),
+            None => self.units[unit].is_incomplete,
+        }
+    }
+
+    /// The names in the library that `unit` calls `alias`, sorted.
+    pub(crate) fn visible_in_library(&self, space: Space, unit: usize, alias: &str) -> Vec<&'a str> {
+        let Some(Some(library)) = self.scopes.libraries[unit].get(alias) else { return Vec::new() };
+        let names = self.scopes.own[*library].iter().filter(|((found, _), _)| *found == space);
+        let mut names: Vec<&'a str> = names.map(|(_, &id)| self.symbols[id].name.text.as_str()).collect();
+        names.sort_unstable();
+        names
     }
 
     /// Whether `unit` calls a library `alias`.
@@ -350,6 +399,9 @@ impl<'a> Checker<'a> {
         pick: impl Fn(&SymbolKind<'a>) -> Option<T>,
     ) -> Option<T> {
         let Some(id) = self.lookup(space, unit, &name.text) else {
+            if self.may_be_unread(unit, None) {
+                return None;
+            }
             let known = self.visible(space, unit, |kind| pick(kind).is_some());
             let found = nearest(&name.text, known).map(str::to_owned);
             self.unknown(&format!("{wanted} `{}`", name.text), name.span, found.as_deref());
@@ -385,7 +437,7 @@ impl<'a> Checker<'a> {
     pub(crate) fn not_yet(&mut self, what: &str, span: Span) {
         let diagnostic = Diagnostic::error(
             codes::NOT_YET,
-            format!("this version of pktc cannot do {what} yet"),
+            format!("this version of pktc has no {what} yet"),
             span,
             "not yet",
         )

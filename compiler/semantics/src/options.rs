@@ -4,6 +4,7 @@ use pktc_diagnostics::{Diagnostic, codes};
 use pktc_syntax::ast::{self, OptionItem, Word};
 
 use crate::checker::{Checker, Env, Own};
+use crate::expr::truth;
 use crate::typed::{Expr, Field, OptionDecl, Options, Position};
 
 impl<'a> Checker<'a> {
@@ -25,10 +26,13 @@ impl<'a> Checker<'a> {
         if kind.is_none() {
             self.unknown(&format!("field `{}` in these options", by.text), by.span, None);
         }
+        let length = self.option_length(by, items, env);
+        // A stand-in after a mistake, so that the items are looked at all the same.
+        let is_whole = kind.is_some() && length.is_some();
         let mut list = Options {
             fields,
-            kind: kind?,
-            length: self.option_length(by, items, env)?,
+            kind: kind.unwrap_or(0),
+            length: length.unwrap_or_else(|| truth(false, by.span)),
             end: Vec::new(),
             pad: Vec::new(),
             options: Vec::new(),
@@ -36,7 +40,7 @@ impl<'a> Checker<'a> {
         for item in items {
             self.option_item(&mut list, item, env);
         }
-        Some(list)
+        is_whole.then_some(list)
     }
 
     fn option_length(&mut self, by: &Word, items: &'a [OptionItem], env: &Env<'a>) -> Option<Expr> {

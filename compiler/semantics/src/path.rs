@@ -73,40 +73,40 @@ impl<'a> Checker<'a> {
             && let Some(PathStep { kind: PathStepKind::Dot(name), .. }) = path.steps.first()
         {
             let found = self.lookup_in_library(Space::Value, env.unit, &head.text, &name.text);
-            if found.is_none() {
-                self.unknown(&format!("`{}` in the library `{}`", name.text, head.text), name.span, None);
+            if found.is_none() && !self.may_be_unread(env.unit, Some(&head.text)) {
+                let known = self.visible_in_library(Space::Value, env.unit, &head.text);
+                let near = nearest(&name.text, known);
+                self.unknown(&format!("`{}` in the library `{}`", name.text, head.text), name.span, near);
             }
             return Some((found?, &path.steps[1..]));
         }
         let found = self.lookup(Space::Value, env.unit, &head.text);
-        if found.is_none() {
-            self.unknown_head(head, env);
+        if found.is_none() && !self.may_be_unread(env.unit, None) {
+            self.unknown_head(path, env);
         }
         Some((found?, &path.steps))
     }
 
-    fn unknown_head(&mut self, head: &Word, env: &Env<'a>) {
+    fn unknown_head(&mut self, path: &Path, env: &Env<'a>) {
+        let head = &path.head;
         let mut known = self.visible(Space::Value, env.unit, |_| true);
         known.extend(["malformed", "pkt"]);
-        let suggestion = match nearest(&head.text, known.iter().copied()) {
-            Some(near) => Some(near.to_owned()),
-            None => self.owners_of(&head.text, None).first().map(|owner| format!("{owner}.{}", head.text)),
+        let owned = |checker: &Self| {
+            let owner = checker.owners_of(&head.text, None).into_iter().next()?;
+            Some(format!("{owner}.{}", head.text))
         };
-        let enums: Vec<_> = self.program.enums.values().collect();
-        let member = enums.iter().find(|it| it.members.iter().any(|(name, _)| *name == head.text));
-        let mut diagnostic = Diagnostic::error(
-            codes::UNKNOWN_NAME,
-            format!("there is no header, set or definition `{}`", head.text),
-            head.span,
-            "not declared",
-        );
-        if let Some(member) = member {
-            let note = format!("`{}` is a member of the enum `{}`", head.text, member.name);
-            diagnostic = diagnostic
-                .with_note(note)
-                .with_help("an enum's member is understood beside a field of that enum: `ip.proto == udp`");
-        } else if let Some(name) = suggestion {
+        let near = nearest(&head.text, known).map(str::to_owned);
+        let suggestion = near.or_else(|| owned(self).filter(|_| path.steps.is_empty()));
+        let title = format!("there is no header, set or definition `{}`", head.text);
+        let mut diagnostic = Diagnostic::error(codes::UNKNOWN_NAME, title, head.span, "not declared");
+        let mut enums = self.program.enums.values();
+        let of = enums.find(|it| it.members.iter().any(|(name, _)| *name == head.text));
+        if let Some(name) = suggestion {
             diagnostic = diagnostic.with_help(format!("did you mean `{name}`?"));
+        } else if let Some(of) = of.filter(|_| path.steps.is_empty()) {
+            diagnostic = diagnostic
+                .with_note(format!("`{}` is a member of the enum `{}`", head.text, of.name))
+                .with_help("an enum's member is understood beside a field of that enum: `ip.proto == udp`");
         }
         self.report(diagnostic);
     }
@@ -131,10 +131,8 @@ impl<'a> Checker<'a> {
                 self.end_of_path(steps, "a set")?;
                 Some(Place::Set(set))
             }
-            SymbolKind::Later(what) => {
-                self.not_yet(&format!("reading {what}"), head.span);
-                None
-            }
+            // Reported where it is declared.
+            SymbolKind::Later(_) => None,
             SymbolKind::Enum(_) | SymbolKind::Counter(_) | SymbolKind::Chain(_) | SymbolKind::Xdp(_) => {
                 Some(Place::Other(symbol.kind.describe()))
             }
@@ -218,7 +216,8 @@ impl<'a> Checker<'a> {
         };
         let Some((_, field)) = FIELDS.iter().find(|(known, _)| *known == name.text) else {
             let near = nearest(&name.text, FIELDS.map(|(known, _)| known));
-            self.unknown_field("pkt", name, near.map(|near| format!("pkt.{near}")));
+            let near = near.unwrap_or("len");
+            self.unknown_field("pkt", name, Some(format!("pkt.{near}")));
             return None;
         };
         self.end_of_path(rest, "a number")?;
@@ -278,7 +277,7 @@ impl<'a> Checker<'a> {
         let field = &self.program.headers[instance.header].fields[index];
         let (ty, is_rest) = (field.ty.clone(), field.bits == 0);
         if is_rest {
-            self.not_yet("reading a field of variable length", word.span);
+            self.not_yet("fields of variable length as values", word.span);
             return None;
         }
         self.end_of_path(rest, "a field")?;

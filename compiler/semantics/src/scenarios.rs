@@ -56,7 +56,14 @@ impl<'a> Checker<'a> {
         let mut xdps = Vec::new();
         let mut chains = Vec::new();
         for id in 0..self.symbols.len() {
-            if self.symbols[id].unit != decl.unit {
+            let is_own = self.symbols[id].unit == decl.unit;
+            // Of two declarations with one name, which is reported, the first counts.
+            let is_first = !self.symbols[..id].iter().any(|other| {
+                other.unit == decl.unit
+                    && other.name.text == self.symbols[id].name.text
+                    && other.kind.is_block()
+            });
+            if !is_own || !is_first {
                 continue;
             }
             match self.symbols[id].kind {
@@ -113,7 +120,7 @@ impl<'a> Checker<'a> {
             }
             ast::StepKind::Expect { outcomes, with } => {
                 if let Some(with) = with {
-                    self.not_yet("comparing the packet that leaves (`with`)", with.span);
+                    self.not_yet("comparison of the packet that leaves (`with`)", with.span);
                 }
                 self.check_counts(outcomes, *sent, step.span);
                 let outcomes: Vec<_> = outcomes.iter().map(|it| self.outcome(it, of, unit)).collect();

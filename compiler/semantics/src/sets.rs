@@ -10,7 +10,7 @@ use crate::arithmetic::width_of;
 use crate::checker::{Argument, Checker, Env, SetDecl};
 use crate::names::{Space, SymbolKind};
 use crate::path::{Place, bare_word};
-use crate::typed::{Element, EnumId, ExprKind, Type, Value};
+use crate::typed::{Element, EnumId, ExprKind, SetId, Type, Value};
 use crate::types::{describe, is_address, max_of, number_bits};
 
 impl<'a> Checker<'a> {
@@ -37,9 +37,19 @@ impl<'a> Checker<'a> {
             Some(Type::Enum(hint)) => Some(hint),
             _ => None,
         };
-        let elements = self.elements(elements, hint, &Self::env(decl.unit));
+        let env = Self::env(decl.unit);
+        if let Some(span) = elements.iter().find_map(|element| self.untyped(element, hint, &env)) {
+            self.untyped_member(decl.id, span);
+            return;
+        }
+        let elements = self.elements(elements, hint, &env);
         match declared {
-            Some(ty) => self.fit_declared(&elements, &ty),
+            Some(ty) => {
+                if !self.fit_declared(&elements, &ty) {
+                    self.program.sets[decl.id].ty = Type::Bool;
+                    return;
+                }
+            }
             None => {
                 if let Some(ty) = self.type_of(&elements) {
                     self.program.sets[decl.id].ty = ty;
@@ -51,29 +61,28 @@ impl<'a> Checker<'a> {
         self.element_spans.insert(decl.id, spans);
     }
 
-    fn fit_declared(&mut self, elements: &[(Element, Span)], ty: &Type) {
+    /// Whether all elements are of the declared type; reports those that are not.
+    fn fit_declared(&mut self, elements: &[(Element, Span)], ty: &Type) -> bool {
+        let before = self.diagnostics.len();
         for (element, span) in elements {
             let found = element_type(element);
-            let fits = match (ty, element) {
-                (Type::Ip, _) => is_address(&found),
-                (Type::Uint { .. } | Type::Enum(_), Element::Uint { high, .. }) => {
-                    let bits = number_bits(&self.program, ty).unwrap_or(64);
-                    if *high > max_of(bits) {
-                        let title = format!("{high} does not fit in the set's type");
-                        let label = format!("{bits} bits hold at most {}", max_of(bits));
-                        self.report(Diagnostic::error(codes::DOES_NOT_FIT, title, *span, label));
-                    }
-                    true
+            match (number_bits(&self.program, ty), element) {
+                (Some(bits), Element::Uint { high, .. }) if *high > max_of(bits) => {
+                    let title = format!("{high} does not fit in the set's type");
+                    let label = format!("{bits} bits hold at most {}", max_of(bits));
+                    self.report(Diagnostic::error(codes::DOES_NOT_FIT, title, *span, label));
                 }
-                _ => found == *ty,
-            };
-            if !fits {
-                let what = describe(&self.program, &found);
-                let title =
-                    format!("this set holds no {}", what.trim_start_matches("a ").trim_start_matches("an "));
-                self.report(Diagnostic::error(codes::TYPE_MISMATCH, title, *span, format!("this is {what}")));
+                (Some(_), Element::Uint { .. }) => {}
+                _ if found == *ty || (*ty == Type::Ip && is_address(&found)) => {}
+                _ => {
+                    let (holds, what) = (describe(&self.program, ty), self.kind_of(&found));
+                    let title = format!("`{}` is of another kind than the set", self.text(*span));
+                    let label = format!("this is {what}, and each element is {holds}");
+                    self.report(Diagnostic::error(codes::TYPE_MISMATCH, title, *span, label));
+                }
             }
         }
+        self.diagnostics.len() == before
     }
 
     /// The type that holds all elements; reports the first that is of another kind.
@@ -92,15 +101,23 @@ impl<'a> Checker<'a> {
                         codes::TYPE_MISMATCH,
                         title,
                         *span,
-                        format!("this is {}", describe(&self.program, &b)),
+                        format!("this is {}", self.kind_of(&b)),
                     )
-                    .with_label(*first_span, format!("this is {}", describe(&self.program, &a)));
+                    .with_label(*first_span, format!("this is {}", self.kind_of(&a)));
                     self.report(diagnostic);
                     return None;
                 }
             };
         }
         Some(ty)
+    }
+
+    /// A type in a sentence; a constant's width is of no interest.
+    fn kind_of(&self, ty: &Type) -> String {
+        match ty {
+            Type::Uint { .. } => "a number".into(),
+            _ => describe(&self.program, ty),
+        }
     }
 
     /// The elements of a literal, each with its place; those with mistakes are left out.
@@ -145,10 +162,6 @@ impl<'a> Checker<'a> {
         match &expr.kind {
             Ast::Prefix(address, length) => Some(prefix(*address, *length)),
             Ast::MacPrefix(address, length) => Some(mac_prefix(*address, *length)),
-            Ast::Path(path) if path.steps.is_empty() && self.needs_type(path, hint, env) => {
-                self.untyped_member(expr.span);
-                None
-            }
             Ast::Path(path) => match self.quietly(|checker| checker.place(path, expr.span, env)) {
                 Some(Place::Const(id)) => match self.symbols[id].kind {
                     SymbolKind::Const { value, .. }
@@ -164,40 +177,35 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether a bare word is only known as an enum's member, while no enum is expected.
-    fn needs_type(&mut self, path: &ast::Path, hint: Option<EnumId>, env: &Env<'a>) -> bool {
-        let name = &path.head.text;
-        let is_known = self.lookup(Space::Value, env.unit, name).is_some_and(|id| {
+    /// A bare word that is only known as an enum's member, while no enum is expected.
+    fn untyped(&mut self, element: &'a ast::Element, hint: Option<EnumId>, env: &Env<'a>) -> Option<Span> {
+        let (ElementKind::Item(expr) | ElementKind::Range(expr, _)) = &element.kind else { return None };
+        let name = bare_word(expr).filter(|_| hint.is_none())?;
+        let is_value = self.lookup(Space::Value, env.unit, name).is_some_and(|id| {
             matches!(
                 self.symbols[id].kind,
                 SymbolKind::Const { .. } | SymbolKind::Def { .. } | SymbolKind::Set(_)
             )
         });
-        let is_param = env.params.iter().any(|(param, _)| param == name);
         let mut enums = self.program.enums.values();
-        hint.is_none()
-            && !is_known
-            && !is_param
-            && enums.any(|it| it.members.iter().any(|(member, _)| member == name))
+        let is_member = enums.any(|it| it.members.iter().any(|(member, _)| member == name));
+        (!is_value && is_member).then_some(expr.span)
     }
 
-    fn untyped_member(&mut self, span: Span) {
-        let name = self.text(span);
-        let mut enums: Vec<&str> = Vec::new();
-        for it in self.program.enums.values() {
-            if it.members.iter().any(|(member, _)| member == name) {
-                enums.push(&it.name);
-            }
-        }
-        let (first, all) = (enums[0], enums.join("`, `"));
+    fn untyped_member(&mut self, id: SetId, span: Span) {
+        let (name, set) = (self.text(span), self.program.sets[id].name.clone().unwrap_or_default());
+        let enums = self.program.enums.values();
+        let of = enums.filter(|it| it.members.iter().any(|(member, _)| member == name));
+        let names: Vec<&str> = of.map(|it| it.name.as_str()).collect();
+        let (first, all) = (names[0], names.join("`, `"));
         let diagnostic = Diagnostic::error(
             codes::NOT_A_VALUE,
-            format!("it is not clear which `{name}` is meant"),
+            format!("what `{name}` means depends on the set's type"),
             span,
             "a member of which enum?",
         )
         .with_note(format!("`{name}` is a member of `{all}`"))
-        .with_help(format!("give the set a type: `set …: {first} = {{ … }}`"));
+        .with_help(format!("give the set a type: `set {set}: {first} = {{ … }};`"));
         self.report(diagnostic);
     }
 
@@ -256,7 +264,8 @@ impl<'a> Checker<'a> {
     }
 
     fn bad_range(&mut self, code: pktc_diagnostics::Code, span: Span, why: &str) {
-        let title = format!("`{}` holds nothing", self.text(span));
+        let what = if code == codes::EMPTY_RANGE { "holds nothing" } else { "is no range" };
+        let title = format!("`{}` {what}", self.text(span));
         self.report(Diagnostic::error(code, title, span, why));
     }
 }

@@ -1,6 +1,36 @@
-//! Expressions as trees: whether two are the same, and whether two conditions exclude each other.
+//! Expressions as trees: their parts, whether two are the same, and whether two conditions exclude each other.
 
 use crate::typed::{CompareOp, Element, Expr, ExprKind, FieldIndex, Program, Value};
+
+/// Calls `visit` for an expression and all its parts.
+pub(crate) fn walk(expr: &Expr, visit: &mut impl FnMut(&Expr)) {
+    visit(expr);
+    match &expr.kind {
+        ExprKind::Not(inner) | ExprKind::In { value: inner, .. } => walk(inner, visit),
+        ExprKind::And(parts) | ExprKind::Or(parts) | ExprKind::Tuple(parts) => {
+            parts.iter().for_each(|part| walk(part, visit));
+        }
+        ExprKind::Compare { left, right, .. }
+        | ExprKind::Binary { left, right, .. }
+        | ExprKind::Default { value: left, otherwise: right } => {
+            walk(left, visit);
+            walk(right, visit);
+        }
+        ExprKind::Const(_)
+        | ExprKind::Field { .. }
+        | ExprKind::UnionField { .. }
+        | ExprKind::Own(_)
+        | ExprKind::OwnPayload { .. }
+        | ExprKind::Present(_)
+        | ExprKind::UnionPresent(_)
+        | ExprKind::Malformed(_)
+        | ExprKind::Truncated(_)
+        | ExprKind::Packet(_)
+        | ExprKind::PayloadLength(_)
+        | ExprKind::Payload(_)
+        | ExprKind::PayloadSlice { .. } => {}
+    }
+}
 
 /// Whether both say the same, wherever they stand.
 pub(crate) fn same(a: &Expr, b: &Expr) -> bool {

@@ -3,6 +3,7 @@
 use pktc_diagnostics::{Diagnostic, Span, codes};
 
 use crate::checker::Checker;
+use crate::graph::edges;
 use crate::names::SymbolKind;
 use crate::typed::{
     Action, ActionKind, Expr, ExprKind, HeaderId, Index, NextKind, Stmt, Type, Verdict, XdpId,
@@ -45,6 +46,29 @@ impl Checker<'_> {
         }
     }
 
+    /// Warns of a user's header that no edge leads to.
+    pub(crate) fn report_unreached_headers(&mut self) {
+        let reached: Vec<HeaderId> = self
+            .program
+            .headers
+            .values()
+            .flat_map(|header| edges(header).map(|(target, _)| target.header))
+            .collect();
+        for id in 0..self.symbols.len() {
+            let symbol = self.symbols[id];
+            let SymbolKind::Header(header) = symbol.kind else { continue };
+            if self.units[symbol.unit].is_std || reached.contains(&header) {
+                continue;
+            }
+            let name = &symbol.name.text;
+            let title = format!("nothing leads to the header `{name}`");
+            let label = "it is in no packet";
+            let diagnostic = Diagnostic::warning(codes::UNUSED, title, symbol.name.span, label)
+                .with_help(format!("say what selects it: `bind udp.dport 4789 => {name};`"));
+            self.report(diagnostic);
+        }
+    }
+
     /// Warns of a rule that drops by the presence of a transport header, where later fragments, which have none,
     /// pass by `default`.
     pub(crate) fn warn_of_later_fragments(&mut self, id: XdpId, body: &[Stmt]) {
@@ -60,7 +84,7 @@ impl Checker<'_> {
         for (header, span) in found {
             let Some(proto) = self.selecting_member(header) else { continue };
             let name = &self.program.headers[header].name;
-            let title = format!("later fragments of {} pass by this rule", name.to_uppercase());
+            let title = format!("later fragments of `{name}` packets pass by this rule");
             let label = format!("a later fragment holds no `{name}` header");
             let diagnostic = Diagnostic::warning(codes::LATER_FRAGMENTS, title, span, label)
                 .with_help(format!("`ip.proto == {proto}` is true for every fragment"));
