@@ -16,7 +16,7 @@ use pktc_diagnostics::{Diagnostic, Span, codes};
 use crate::checker::Checker;
 use crate::compare::mirrored;
 use crate::graph::{Graph, Implied, mention};
-use crate::structure::same;
+use crate::structure::{same, walk};
 use crate::typed::{
     BinaryOp, CompareOp, Element, Expr, ExprKind, HeaderId, Index, Instance, Program, Scope, UnionFieldKind,
     UnionInstance, Value,
@@ -283,7 +283,7 @@ impl Checker<'_> {
     /// to be shown where the atom stands in a definition.
     pub(crate) fn check_certain(&mut self, condition: &Expr, facts: &Facts, used: Span) {
         match &condition.kind {
-            ExprKind::And(parts) => {
+            ExprKind::And(parts) if is_negated_inside(condition) => {
                 let own: Vec<Facts> = parts.iter().map(|part| self.facts(part)).collect();
                 for (at, part) in parts.iter().enumerate() {
                     let others = own.iter().enumerate().filter(|&(other, _)| other != at);
@@ -387,6 +387,18 @@ impl Checker<'_> {
             _ => None,
         }
     }
+}
+
+/// Whether there is anything to check.
+fn is_negated_inside(condition: &Expr) -> bool {
+    let mut found = false;
+    walk(condition, &mut |part| {
+        found |= matches!(
+            part.kind,
+            ExprKind::Compare { op: CompareOp::NotEqual, .. } | ExprKind::In { negated: true, .. }
+        );
+    });
+    found
 }
 
 /// The part of an operand that may be missing.

@@ -7,6 +7,7 @@ use pktc_syntax::ast::{self, HeaderItem, HeaderItemKind, TypeKind};
 use crate::checker::{Checker, Env, Own};
 use crate::names::{Space, SymbolKind};
 use crate::path::bare_word;
+use crate::structure::walk;
 use crate::suggest::nearest;
 use crate::typed::{
     Checksum, ChecksumPart, Claim, Expr, ExprKind, Field, FieldDefault, HeaderId, Position, Type, Value,
@@ -131,10 +132,50 @@ impl<'a> Checker<'a> {
         for (index, field) in fields.enumerate() {
             let ty = self.program.headers[id].fields[index].ty.clone();
             let (when, default) = self.field_expressions(field, &ty, env);
+            let when = when.filter(|when| self.reads_before(when, header, index));
             let typed = &mut self.program.headers[id].fields[index];
             typed.when = when;
             typed.default = default;
         }
+    }
+
+    /// Whether a field's `when` reads only what lies in front of the field; reports what does not: where the
+    /// field starts would depend on itself.
+    fn reads_before(&mut self, when: &Expr, header: &ast::Header, index: usize) -> bool {
+        let fields: Vec<&ast::Word> = header
+            .items
+            .iter()
+            .filter_map(|item| match &item.kind {
+                HeaderItemKind::Field(field) => Some(&field.name),
+                _ => None,
+            })
+            .collect();
+        let views = header.items.iter().filter_map(|item| match &item.kind {
+            HeaderItemKind::View { last, .. } => Some(last),
+            _ => None,
+        });
+        let ends: Vec<usize> = views
+            .map(|last| fields.iter().position(|field| field.text == last.text).unwrap_or(usize::MAX))
+            .collect();
+        let mut wrong = None;
+        walk(when, &mut |part| {
+            let is_before = match part.kind {
+                ExprKind::Own(field) => ends.get(field.wrapping_sub(fields.len())).unwrap_or(&field) < &index,
+                ExprKind::OwnPayload { .. } => false,
+                _ => true,
+            };
+            if !is_before {
+                wrong = wrong.or(Some(part.span));
+            }
+        });
+        if let Some(span) = wrong {
+            let title = "a field's `when` cannot read what lies behind its start";
+            let diagnostic =
+                Diagnostic::error(codes::BAD_LAYOUT, title, span, "read before it is known where it lies")
+                    .with_note("where the field starts would depend on the field itself");
+            self.report(diagnostic);
+        }
+        wrong.is_none()
     }
 
     /// A field's `when` and default.
@@ -235,7 +276,7 @@ impl<'a> Checker<'a> {
             let Some((position, bits)) = self.view(&fields, first, last, item.span) else { continue };
             let Some(view) = fields.iter().position(|f| f.is_view && f.span == name.span) else { continue };
             if fields[view].bits != bits {
-                let title = format!("the view `{}` is as wide as what it covers", name.text);
+                let title = format!("the view `{}` is not as wide as what it covers", name.text);
                 let label = format!("{bits} bits are covered, the type has {}", fields[view].bits);
                 self.report(Diagnostic::error(codes::BAD_LAYOUT, title, item.span, label));
                 continue;

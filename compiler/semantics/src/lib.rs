@@ -22,6 +22,7 @@ mod membership;
 mod names;
 mod options;
 mod path;
+mod payload;
 pub mod rules;
 mod scenarios;
 mod sets;

@@ -13,9 +13,6 @@ use crate::typed::{
 /// The most bytes of a slice that are also a number.
 pub(crate) const NUMBER_BYTES: u32 = 8;
 
-/// The longest payload that a slice may reach into: no IP datagram is longer.
-const LONGEST_PAYLOAD: u64 = 65_535;
-
 /// What a path stands for.
 pub(crate) enum Place<'a> {
     /// A field, presence, a property: an expression already.
@@ -168,7 +165,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Reports what follows something that has no parts.
-    fn end_of_path(&mut self, steps: &[PathStep], what: &str) -> Option<()> {
+    pub(crate) fn end_of_path(&mut self, steps: &[PathStep], what: &str) -> Option<()> {
         let Some(step) = steps.first() else { return Some(()) };
         let title = format!("{what} has no parts");
         self.report(Diagnostic::error(codes::UNKNOWN_FIELD, title, step.span, "nothing can follow here"));
@@ -305,65 +302,6 @@ impl<'a> Checker<'a> {
             .any(|field| field.name.as_deref() == Some(name))
     }
 
-    fn payload_place(
-        &mut self,
-        instance: Instance,
-        steps: &'a [PathStep],
-        env: &Env<'a>,
-    ) -> Option<Place<'a>> {
-        let Some((step, rest)) = steps.split_first() else {
-            return Some(Place::Value(ExprKind::Payload(instance), Type::Bytes));
-        };
-        match &step.kind {
-            PathStepKind::Slice(from, to) => {
-                let (from, to) = self.slice_range(from, to, step.span, env)?;
-                self.end_of_path(rest, "a slice")?;
-                Some(Place::Value(ExprKind::PayloadSlice { instance, from, to }, Type::Bytes))
-            }
-            PathStepKind::Dot(word) if word.text == "len" => {
-                self.end_of_path(rest, "a number")?;
-                Some(Place::Value(ExprKind::PayloadLength(instance), Type::Uint { bits: 32 }))
-            }
-            PathStepKind::Dot(word) => {
-                self.unknown_field("payload", word, Some("payload.len".into()));
-                None
-            }
-            PathStepKind::Index(_) | PathStepKind::Call(_) => {
-                let diagnostic = Diagnostic::error(
-                    codes::UNKNOWN_FIELD,
-                    "one byte of a payload is a slice too",
-                    step.span,
-                    "not a slice",
-                )
-                .with_help("write `payload[0..1]` for the first byte");
-                self.report(diagnostic);
-                None
-            }
-        }
-    }
-
-    fn slice_range(
-        &mut self,
-        from: &'a ast::Expr,
-        to: &'a ast::Expr,
-        span: Span,
-        env: &Env<'a>,
-    ) -> Option<(u32, u32)> {
-        let from = self.constant_number(from, env);
-        let to = self.constant_number(to, env);
-        let (from, to) = (from?, to?);
-        let fix = if from >= to {
-            "a slice ends before its second number: `[0..4]` is the first four bytes"
-        } else if to > LONGEST_PAYLOAD {
-            "no payload is longer than 65535 bytes"
-        } else {
-            return Some((from as u32, to as u32));
-        };
-        let title = format!("the slice `[{from}..{to}]` holds nothing");
-        self.report(Diagnostic::error(codes::EMPTY_RANGE, title, span, "never has a value").with_help(fix));
-        None
-    }
-
     fn union_place(&mut self, union: UnionId, steps: &'a [PathStep], env: &Env<'a>) -> Option<Place<'a>> {
         let repeats = self.program.unions[union].repeats.unwrap_or(1);
         let name = self.program.unions[union].name.clone();
@@ -386,14 +324,13 @@ impl<'a> Checker<'a> {
                 Some(Place::Value(ExprKind::Malformed(malformed), Type::Bool))
             }
             "payload" => {
-                self.not_yet(&format!("the payload of a union (`{name}.payload`)"), word.span);
+                self.not_yet(&format!("payloads of unions (`{name}.payload`)"), word.span);
                 None
             }
             _ => {
                 let fields = self.program.unions[union].fields.iter().map(|field| field.name.as_str());
-                let near = nearest(&word.text, fields).map(|near| format!("{name}.{near}")).or_else(|| {
-                    self.owners_of(&word.text, None).first().map(|o| format!("{o}.{}", word.text))
-                });
+                let near = nearest(&word.text, fields).map(|near| format!("{name}.{near}"));
+                let near = near.or_else(|| self.member_with(union, &word.text));
                 self.unknown_field(&name, word, near);
                 None
             }
@@ -486,7 +423,16 @@ impl<'a> Checker<'a> {
         self.owners_of(word, Some(header)).first().map(|owner| format!("{owner}.{word}"))
     }
 
-    /// Who has a field `name`: unions first; those that lie below `near` in the packet before others.
+    /// The field `name` of one of a union's members, or of another header.
+    fn member_with(&self, union: UnionId, name: &str) -> Option<String> {
+        let owners = self.owners_of(name, None);
+        let members = self.program.unions[union].members.iter();
+        let mut members = members.map(|&member| &self.program.headers[member].name);
+        let owner = members.find(|member| owners.contains(member)).or(owners.first())?;
+        Some(format!("{owner}.{name}"))
+    }
+
+    /// Who has a field `name`: unions first; not `near` itself.
     fn owners_of(&self, name: &str, near: Option<HeaderId>) -> Vec<String> {
         let unions = self.program.unions.values();
         let in_unions = unions.filter(|union| union.fields.iter().any(|field| field.name == name));
@@ -498,7 +444,8 @@ impl<'a> Checker<'a> {
         owners
     }
 
-    fn unknown_field(&mut self, owner: &str, word: &Word, suggestion: Option<String>) {
+    /// Reports a field that its owner has not.
+    pub(crate) fn unknown_field(&mut self, owner: &str, word: &Word, suggestion: Option<String>) {
         let title = format!("`{owner}` has no field `{}`", word.text);
         let mut diagnostic = Diagnostic::error(codes::UNKNOWN_FIELD, title, word.span, "no such field");
         if let Some(name) = suggestion {

@@ -111,6 +111,8 @@ fn conditional_fields_have_fixed_places_where_they_can() {
             e: u8;
         }
         header tail { a: u8; rest: bytes; b: u16; c: u8; }
+        header seen { a: u8; view low: u8 = a..a; b: u8 when low == 1; }
+        bind udp.dport 11 => seen;
         bind udp.dport 9 => mine;
         bind udp.dport 10 => tail;
         xdp t { default pass; rule a: mine.e == 5 or tail.b == 5 => drop; }",
