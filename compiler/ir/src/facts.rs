@@ -74,7 +74,7 @@ impl Facts {
         let sized = |size: Size| Fact { most: low_bits(size.bytes() * 8), zeros: 0 };
         Some(match *op {
             Op::Copy { dst, src } => (dst, self.known(src)?),
-            Op::OpaqueZero { dst } => (dst, Fact::of(0)),
+            Op::Forget { dst, mask, .. } => (dst, Fact { most: mask, zeros: mask.trailing_zeros() }),
             Op::Alu { op, dst, left, right } => {
                 (dst, arithmetic(op, self.known(Arg::Value(left))?, self.known(right)?, right))
             }

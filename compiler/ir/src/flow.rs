@@ -65,8 +65,9 @@ pub struct BlockData {
 pub enum Op {
     /// `dst = src`
     Copy { dst: Value, src: Arg },
-    /// `dst = 0` that nobody knows to be 0: a start value for what only some paths assign.
-    OpaqueZero { dst: Value },
+    /// `dst = src & mask`, of which nobody knows more than the mask: where many ways meet, the verifier then sees no
+    /// difference between them.
+    Forget { dst: Value, src: Arg, mask: u64 },
     /// `dst = left op right` in 64 bits
     Alu { op: AluOp, dst: Value, left: Value, right: Arg },
     /// `dst` = the lowest `size` bytes of `src` in the other order

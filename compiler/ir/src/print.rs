@@ -15,6 +15,7 @@ pub fn place_name(program: &Program, place: Place) -> String {
     let name = &program.headers[place.header].name;
     match place.index {
         0 => format!("{inner}{quoted}{name}"),
+        Place::LAST => format!("{inner}{quoted}{name}[last]"),
         index => format!("{inner}{quoted}{name}[{index}]"),
     }
 }
@@ -194,7 +195,7 @@ fn print_op(flow: &Flow, op: &Op) -> String {
     let value = |of: &Value| value(flow, *of);
     match op {
         Op::Copy { dst, src } => format!("{} = {}", value(dst), arg(flow, *src)),
-        Op::OpaqueZero { dst } => format!("{} = opaque 0", value(dst)),
+        Op::Forget { dst, src, mask } => format!("{} = forget {} & {mask:#x}", value(dst), arg(flow, *src)),
         Op::Alu { op, dst, left, right } => {
             format!("{} = {op:?} {}, {}", value(dst), value(left), arg(flow, *right)).to_lowercase()
         }

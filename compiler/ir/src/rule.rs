@@ -34,6 +34,11 @@ pub struct Place {
     pub index: u8,
 }
 
+impl Place {
+    /// The index of the last of its kind in a repeating union.
+    pub const LAST: u8 = u8::MAX;
+}
+
 /// Something that a packet has or has not; the parse decides.
 #[derive(Clone, Debug)]
 pub enum Item {

@@ -147,8 +147,8 @@ fn operands(op: &Op) -> (Vec<Value>, Option<Value>) {
         Op::Alu { dst, left, right, .. } => ([left].into_iter().chain(value(right)).collect(), Some(dst)),
         Op::Swap { dst, src, .. } => (vec![src], Some(dst)),
         Op::ReadAt { dst, base, .. } => (vec![base], Some(dst)),
-        Op::OpaqueZero { dst }
-        | Op::Read { dst, .. }
+        Op::Forget { dst, src, .. } => (value(src).into_iter().collect(), Some(dst)),
+        Op::Read { dst, .. }
         | Op::Position { dst }
         | Op::Remaining { dst }
         | Op::Reachable { dst }

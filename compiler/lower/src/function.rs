@@ -322,7 +322,7 @@ impl Lowering<'_> {
     fn op(&mut self, op: &Op) {
         match *op {
             Op::Copy { dst, src } => self.copy(dst, src),
-            Op::OpaqueZero { dst } => self.opaque_zero(dst),
+            Op::Forget { dst, src, mask } => self.forget(dst, src, mask),
             Op::Alu { op, dst, left, right } => self.alu(op, dst, left, right),
             Op::Swap { dst, src, size } => self.swap(dst, src, size),
             Op::Read { dst, offset, size } => self.read(dst, self.cursor, self.place, offset, size),
@@ -410,18 +410,28 @@ impl Lowering<'_> {
         }
     }
 
-    /// A pointer less itself is a number that no verifier knows.
-    fn opaque_zero(&mut self, dst: Value) {
-        let (dst, zero, cursor) = (self.register(dst), self.fresh(), self.cursor);
+    fn forget(&mut self, dst: Value, src: Arg, mask: u64) {
+        let (dst, sum) = (self.register(dst), self.unknown_zero());
+        let right = self.operand(src);
+        self.push(VInsn::Alu { op: AluOp::Add, width: Width::W64, dst: sum, left: sum, right });
+        self.mask(dst, sum, mask);
+    }
+
+    /// A pointer less itself is a number of which no verifier knows anything.
+    pub(crate) fn unknown_zero(&mut self) -> VReg {
+        let (dst, cursor) = (self.fresh(), self.cursor);
         let right = Operand::Reg(cursor);
-        self.push(VInsn::Alu { op: AluOp::Sub, width: Width::W64, dst: zero, left: cursor, right });
-        self.push(VInsn::Alu {
-            op: AluOp::And,
-            width: Width::W32,
-            dst,
-            left: zero,
-            right: Operand::Imm(0xff),
-        });
+        self.push(VInsn::Alu { op: AluOp::Sub, width: Width::W64, dst, left: cursor, right });
+        dst
+    }
+
+    /// `dst = src & mask`
+    pub(crate) fn mask(&mut self, dst: VReg, src: VReg, mask: u64) {
+        // A mask of at most 32 bits clears the upper half, as 32-bit operations do.
+        let width = if u32::try_from(mask).is_ok() { Width::W32 } else { Width::W64 };
+        let mask = Arg::Const(mask);
+        let right = if width == Width::W32 { self.operand32(mask) } else { self.operand(mask) };
+        self.push(VInsn::Alu { op: AluOp::And, width, dst, left: src, right });
     }
 
     fn alu(&mut self, op: AluOp, dst: Value, left: Value, right: Arg) {

@@ -61,20 +61,29 @@ impl RuleBuilder<'_> {
     }
 
     fn present(&mut self, instance: Instance, at: &Expr) -> Cond {
-        match self.header_item(instance) {
-            Some(item) => Cond::Test(Test::Present(item), at.span),
-            None => {
-                self.not_yet("the last of several headers", at.span);
-                Cond::Const(false)
-            }
-        }
+        // There is a last one where there is a first one.
+        let first = Instance { index: Index::At(0), ..instance };
+        let item = self.header_item(instance).or_else(|| self.header_item(first));
+        item.map_or(Cond::Const(false), |item| Cond::Test(Test::Present(item), at.span))
     }
 
     /// The item "`instance` is present"; `None` for the last of a repeated header.
     pub(super) fn header_item(&mut self, instance: Instance) -> Option<ItemId> {
-        let Index::At(index) = instance.index else { return None };
-        let place = Place { scope: instance.scope, header: instance.header, index };
+        let place = self.place(instance)?;
         Some(self.item(format!("header {place:?}"), Item::Header(place)))
+    }
+
+    /// Where `instance` is; `None` for the last of a header that repeats by itself.
+    pub(super) fn place(&self, instance: Instance) -> Option<Place> {
+        let in_group = |union: &pktc_semantics::typed::Union| {
+            union.repeats.is_some() && union.members.contains(&instance.header)
+        };
+        let index = match instance.index {
+            Index::At(index) => index,
+            Index::Last if self.program.unions.values().any(in_group) => Place::LAST,
+            Index::Last => return None,
+        };
+        Some(Place { scope: instance.scope, header: instance.header, index })
     }
 
     pub(super) fn item(&mut self, key: String, item: Item) -> ItemId {

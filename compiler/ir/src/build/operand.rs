@@ -213,11 +213,10 @@ impl<'b> RuleBuilder<'b> {
         slot: fn(Place) -> Slot,
         then: Then<'_, 'b>,
     ) -> Cond {
-        let (Some(item), Index::At(index)) = (self.header_item(instance), instance.index) else {
-            self.not_yet("the last of several headers", span);
-            return Cond::Const(false);
+        let (Some(item), Some(place)) = (self.header_item(instance), self.place(instance)) else {
+            return self.last(instance, span, &mut |this, at| this.of_header(at, span, slot, then));
         };
-        let slot = self.slot(slot(Place { scope: instance.scope, header: instance.header, index }));
+        let slot = self.slot(slot(place));
         let rest = then(self, Operand::Num(Num::Slot(slot)));
         Cond::and([Cond::Test(Test::Present(item), span), rest])
     }
@@ -226,16 +225,13 @@ impl<'b> RuleBuilder<'b> {
     fn field(&mut self, instance: Instance, field: FieldIndex, span: Span, then: Then<'_, 'b>) -> Cond {
         let header = &self.program.headers[instance.header];
         let declared = &header.fields[field];
-        if instance.index == Index::Last {
-            return self.last(instance, field, span, then);
-        }
-        let (Some(bit), Some(present), Index::At(index)) =
-            (static_bit(declared), self.header_item(instance), instance.index)
-        else {
+        let (Some(present), Some(place)) = (self.header_item(instance), self.place(instance)) else {
+            return self.last(instance, span, &mut |this, at| this.field(at, field, span, then));
+        };
+        let Some(bit) = static_bit(declared) else {
             self.not_yet("a field whose place varies", span);
             return Cond::Const(false);
         };
-        let place = Place { scope: instance.scope, header: instance.header, index };
         let mut conditions = vec![Cond::Test(Test::Present(present), span)];
         let end = (bit + declared.bits).div_ceil(8);
         let (item, limit) = if declared.when.is_none() && end <= certain_bytes(header) {
@@ -255,14 +251,19 @@ impl<'b> RuleBuilder<'b> {
         Cond::and(conditions)
     }
 
-    /// A field of the innermost of a header's instances.
-    fn last(&mut self, instance: Instance, field: FieldIndex, span: Span, then: Then<'_, 'b>) -> Cond {
+    /// `of` the innermost of a header's instances.
+    fn last(
+        &mut self,
+        instance: Instance,
+        span: Span,
+        of: &mut dyn FnMut(&mut RuleBuilder<'b>, Instance) -> Cond,
+    ) -> Cond {
         let repeats = self.program.headers[instance.header].repeats;
         let mut result = Cond::Const(false);
         for index in 0..repeats as u8 {
             let at = Instance { index: Index::At(index), ..instance };
             let Some(item) = self.header_item(at) else { continue };
-            let value = self.field(at, field, span, then);
+            let value = of(self, at);
             result = Cond::choose(Cond::Test(Test::Present(item), span), value, result);
         }
         result
@@ -309,11 +310,9 @@ impl<'b> RuleBuilder<'b> {
         expr: &Expr,
         then: Then<'_, 'b>,
     ) -> Cond {
-        let (Some(present), Index::At(index)) = (self.header_item(instance), instance.index) else {
-            self.not_yet("the last of several headers", expr.span);
-            return Cond::Const(false);
+        let (Some(present), Some(place)) = (self.header_item(instance), self.place(instance)) else {
+            return self.last(instance, expr.span, &mut |this, at| this.slice(at, range.clone(), expr, then));
         };
-        let place = Place { scope: instance.scope, header: instance.header, index };
         let item = self.part_item(Part { place, when: None, end: range.end, in_payload: true });
         let chunks = self.chunks(range.end - range.start, |offset, size| Slot::Payload {
             place,

@@ -79,7 +79,7 @@ impl Known {
             }
             Op::PacketLength { dst } => (Key::PacketLength, dst),
             Op::Copy { .. }
-            | Op::OpaqueZero { .. }
+            | Op::Forget { .. }
             | Op::Advance { .. }
             | Op::Position { .. }
             | Op::Remaining { .. }
@@ -112,7 +112,7 @@ impl Known {
             Op::Advance { .. } => self.cursor += 1,
             Op::Copy { dst, src: Arg::Value(src) } => self.copy(dst, src),
             Op::Copy { dst, .. }
-            | Op::OpaqueZero { dst }
+            | Op::Forget { dst, .. }
             | Op::Position { dst }
             | Op::Remaining { dst }
             | Op::Reachable { dst }

@@ -10,12 +10,15 @@ use cranelift_entity::EntityRef;
 use pktc_bpf::{AluOp, Condition, Width};
 use pktc_semantics::typed::{Expr, ExprKind, Header, HeaderId, Next, NextKind, UnionFieldKind, UnionId};
 
-use super::parse::Parsing;
+use super::parse::{Parsing, shortest};
 use super::state::{Counts, Pending, State};
 use super::{Here, Specialiser};
 use crate::flow::{Arg, Block, End, Op, Value};
-use crate::layout::condition_key;
+use crate::layout::{condition_key, low_bits};
 use crate::rule::{Item, ItemId, Part, Place, Slot, SlotId};
+
+/// Of flags and counts up to a union's `repeats` nobody knows more than that.
+const FLAG: u64 = 0xff;
 
 /// The loop that is being built.
 struct Loop {
@@ -171,18 +174,18 @@ impl Specialiser<'_> {
         self.op(Op::Copy { dst: group.count, src: Arg::Const(0) });
         for item in self.group_items(group, here) {
             let dst = self.stored(item);
-            self.op(Op::OpaqueZero { dst });
+            self.forget(dst, Arg::Const(0), FLAG);
             if let Some(place) = self.owner(item)
                 && !group.seen.contains_key(&place.header)
             {
                 let dst = self.value(format!("{}.count", self.outlook.graph.header(place.header).name));
-                self.op(Op::OpaqueZero { dst });
+                self.forget(dst, Arg::Const(0), FLAG);
                 group.seen.insert(place.header, dst);
             }
         }
         for slot in self.group_slots(group, here) {
-            let dst = self.slot(slot);
-            self.op(Op::OpaqueZero { dst });
+            let (dst, size) = (self.slot(slot), self.slot_size(slot));
+            self.forget(dst, Arg::Const(0), low_bits(size.bytes() * 8));
         }
     }
 
@@ -254,9 +257,16 @@ impl Specialiser<'_> {
         places.sort_unstable();
         places.dedup();
         for place in places {
+            if place.index == Place::LAST {
+                self.record_last(group, place, parsing, here);
+                continue;
+            }
             let (this, other) = (self.new_block(), self.new_block());
+            // A copy that the verifier does not connect with `seen`: what the test finds out must not tell turns apart.
+            let left = self.value("");
+            self.op(Op::Alu { op: AluOp::Or, dst: left, left: seen, right: Arg::Const(0) });
             let (condition, width, right) = (Condition::Eq, Width::W64, Arg::Const(u64::from(place.index)));
-            self.end(End::Branch { condition, width, left: seen, right, then: this, otherwise: other });
+            self.end(End::Branch { condition, width, left, right, then: this, otherwise: other });
             self.current = this;
             let mut instance = self.parsing(place, group.enclosed, here);
             (instance.checked, instance.length) = (parsing.checked, parsing.length);
@@ -266,6 +276,21 @@ impl Specialiser<'_> {
             self.current = other;
         }
         self.op(Op::Alu { op: AluOp::Add, dst: seen, left: seen, right: Arg::Const(1) });
+        self.forget(seen, Arg::Value(seen), FLAG);
+    }
+
+    /// Stores the member in place of those of its kind before it.
+    fn record_last(&mut self, group: &Loop, place: Place, parsing: &Parsing<'_>, here: &Here) {
+        for item in self.items_of(place.header, here) {
+            if self.owner(item) == Some(place) {
+                let dst = self.stored(item);
+                self.forget(dst, Arg::Const(0), FLAG);
+            }
+        }
+        let mut instance = self.parsing(place, group.enclosed, here);
+        (instance.checked, instance.length) = (parsing.checked, parsing.length);
+        instance.loaded = parsing.loaded.clone();
+        self.record_instance(&mut instance, here);
     }
 
     fn record_instance(&mut self, parsing: &mut Parsing<'_>, here: &Here) {
@@ -283,7 +308,7 @@ impl Specialiser<'_> {
                 None => self.load_slots(parsing, item, here),
             }
             let dst = self.stored(item);
-            self.op(Op::Copy { dst, src: Arg::Const(1) });
+            self.forget(dst, Arg::Const(1), FLAG);
             self.end(End::Goto(join));
             self.current = join;
             if part.is_some() {
@@ -305,7 +330,7 @@ impl Specialiser<'_> {
         for item in self.group_items(group, here) {
             let Item::Member { index, .. } = self.outlook.rules.items[item] else { continue };
             let dst = self.stored(item);
-            self.at_index(group, Some(index), |this| this.op(Op::Copy { dst, src: Arg::Const(1) }));
+            self.at_index(group, Some(index), |this| this.forget(dst, Arg::Const(1), FLAG));
         }
     }
 
@@ -337,6 +362,7 @@ impl Specialiser<'_> {
     /// Moves behind the member: on to the next one, or out.
     fn step(&mut self, group: &Loop, head: Block, counts: Counts, here: &Here) {
         self.current = group.step;
+        self.forget(group.length, Arg::Value(group.length), self.length_mask(group.union));
         let length = Arg::Value(group.length);
         if group.enclosed {
             self.op(Op::Alu { op: AluOp::Sub, dst: self.left, left: self.left, right: length });
@@ -368,6 +394,24 @@ impl Specialiser<'_> {
         let state = self.behind(group, here);
         let block = self.block_for(here.decision, state);
         self.end(End::Goto(block));
+    }
+
+    /// The bits that the length of a member can have.
+    fn length_mask(&self, union: UnionId) -> u64 {
+        let members = &self.outlook.graph.program.unions[union].members;
+        let lengths = members.iter().map(|&member| {
+            let header = self.outlook.graph.header(member);
+            let (shortest, length) = (u64::from(shortest(header)), header.length.as_ref());
+            let zeros = length.map_or(shortest.trailing_zeros(), super::number::zeros);
+            (super::number::most(header, length).max(shortest), zeros)
+        });
+        let (most, zeros) =
+            lengths.fold((0, 64), |(most, zeros), (more, fewer)| (most.max(more), zeros.min(fewer)));
+        low_bits(64 - most.leading_zeros()) & !low_bits(zeros)
+    }
+
+    fn forget(&mut self, dst: Value, src: Arg, mask: u64) {
+        self.op(Op::Forget { dst, src, mask });
     }
 
     /// What can follow the group and matters.
@@ -458,7 +502,7 @@ fn shape_key(header: &Header) -> String {
         header.fields.iter().take(2).map(|field| (field.bits, field.position.clone())).collect();
     format!(
         "{:?} {:?} {:?} {valid:?} {next:?} {layout:?}",
-        super::parse::shortest(header),
+        shortest(header),
         header.needs,
         part(header.length.as_ref())
     )

@@ -195,6 +195,10 @@ impl<'a> Specialiser<'a> {
 
     /// Makes one step with `state.pending[index]`; all outcomes try `decision` again.
     fn advance(&mut self, index: usize, mut state: State, decision: Decision) {
+        // What starts at the cursor is nowhere else to be found again: it comes before all that moves the cursor.
+        let starts = |pending: &Pending| matches!(pending, Pending::Header { .. } | Pending::Group { .. });
+        let moves = !matches!(state.pending[index], Pending::Stored { .. });
+        let index = state.pending.iter().position(starts).filter(|_| moves).unwrap_or(index);
         let pending = state.pending.remove(index);
         let here = Here { decision, needs: self.decisions.needs[decision].clone(), rest: state };
         match pending {

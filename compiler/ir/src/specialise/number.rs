@@ -432,6 +432,18 @@ pub(super) fn most(header: &Header, expr: Option<&Expr>) -> u64 {
     }
 }
 
+/// So many of the lowest bits of `expr` are 0.
+pub(super) fn zeros(expr: &Expr) -> u32 {
+    match &expr.kind {
+        ExprKind::Const(Constant::Uint(value)) => value.trailing_zeros(),
+        ExprKind::Binary { op: BinaryOp::Multiply, left, right } => {
+            zeros(left).saturating_add(zeros(right)).min(64)
+        }
+        ExprKind::Binary { op: BinaryOp::Add, left, right } => zeros(left).min(zeros(right)),
+        _ => 0,
+    }
+}
+
 /// The least value of `field` that `valid` allows.
 fn bound(valid: &Expr, field: FieldIndex) -> u64 {
     match &valid.kind {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use cranelift_entity::EntityRef;
 use pktc_bpf::{AluOp, Condition, Size, Width};
-use pktc_semantics::typed::{Expr, ExprKind, Header, HeaderId, Value as Value64};
+use pktc_semantics::typed::{ExprKind, Header, HeaderId, Value as Value64};
 
 use super::follow::Following;
 use super::state::{Counts, Pending, State, representative};
@@ -221,7 +221,7 @@ impl<'a> Specialiser<'a> {
             return;
         }
         let values = self.header_values(place);
-        if follows.len() > 1 {
+        if follows.len() > 1 || !state.pending.is_empty() {
             self.op(Op::Position { dst: values.position });
             if parsing.enclosed {
                 self.op(Op::Copy { dst: values.left, src: Arg::Value(self.left) });
@@ -400,56 +400,46 @@ impl<'a> Specialiser<'a> {
     /// How many bytes from the header's start on are claimed for header and content, by itself and by what
     /// encloses it; `None` if nothing claims any.
     pub(super) fn content(&mut self, parsing: &mut Parsing<'_>) -> Option<Value> {
-        let claims: Vec<(Expr, Option<Expr>)> =
-            parsing.header.claims.iter().map(|claim| (claim.value.clone(), claim.when.clone())).collect();
-        if claims.is_empty() {
+        if parsing.header.claims.is_empty() {
             return parsing.enclosed.then_some(self.left);
         }
-        let content = self.value("content");
-        let done = self.new_block();
-        for (value, when) in claims {
-            let otherwise = self.new_block();
-            if let Some(when) = &when {
-                let holds = self.new_block();
-                let before = parsing.loaded.clone();
-                self.own_condition(parsing, when, holds, otherwise);
-                self.current = holds;
-                self.claim(parsing, content, &value, done);
-                parsing.loaded = before;
-                self.current = otherwise;
-            } else {
-                self.claim(parsing, content, &value, done);
-                self.current = otherwise;
-                break;
-            }
+        /// More than any packet holds.
+        const ENDLESS: u64 = 1 << 30;
+        let unclaimed = if parsing.enclosed { Arg::Value(self.left) } else { Arg::Const(ENDLESS) };
+        let content = self.claimed(parsing, unclaimed);
+        if parsing.enclosed {
+            self.at_most(content, self.left);
         }
-        self.unclaimed(parsing, content, done);
-        self.current = done;
         Some(content)
     }
 
-    /// `content` = that claim, at most what is left.
-    fn claim(&mut self, parsing: &mut Parsing<'_>, content: Value, value: &Expr, done: Block) {
-        let src = self.own_number(parsing, value);
-        self.op(Op::Copy { dst: content, src });
-        if parsing.enclosed {
-            let cut = self.new_block();
-            let (condition, width) = (Condition::Sgt, Width::W64);
-            let (left, right) = (content, Arg::Value(self.left));
-            self.end(End::Branch { condition, width, left, right, then: cut, otherwise: done });
-            self.current = cut;
-            self.op(Op::Copy { dst: content, src: Arg::Value(self.left) });
+    /// How many bytes from its start on the header itself claims; `unclaimed` where it claims none.
+    fn claimed(&mut self, parsing: &mut Parsing<'_>, unclaimed: Arg) -> Value {
+        let header = parsing.header;
+        let content = self.value("content");
+        let done = self.new_block();
+        for claim in &header.claims {
+            let otherwise = self.new_block();
+            let before = parsing.loaded.clone();
+            if let Some(when) = &claim.when {
+                let holds = self.new_block();
+                self.own_condition(parsing, when, holds, otherwise);
+                self.current = holds;
+            }
+            let src = self.own_number(parsing, &claim.value);
+            self.op(Op::Copy { dst: content, src });
+            self.end(End::Goto(done));
+            if claim.when.is_none() {
+                self.current = done;
+                return content;
+            }
+            parsing.loaded = before;
+            self.current = otherwise;
         }
+        self.op(Op::Copy { dst: content, src: unclaimed });
         self.end(End::Goto(done));
-    }
-
-    /// No claim holds: to the end of what encloses it.
-    fn unclaimed(&mut self, parsing: &Parsing<'_>, content: Value, done: Block) {
-        /// More than any packet holds.
-        const ENDLESS: u64 = 1 << 30;
-        let src = if parsing.enclosed { Arg::Value(self.left) } else { Arg::Const(ENDLESS) };
-        self.op(Op::Copy { dst: content, src });
-        self.end(End::Goto(done));
+        self.current = done;
+        content
     }
 
     /// Computes the needed lengths of the header's payload.
@@ -458,17 +448,21 @@ impl<'a> Specialiser<'a> {
         let of_place = |slot: &Slot| *slot == Slot::PayloadLength(place) || *slot == Slot::Truncated(place);
         for slot in self.needed_slots(here, of_place) {
             let dst = self.slot(slot);
-            let content = self.content(parsing);
-            match self.outlook.rules.slots[slot] {
-                Slot::Truncated(_) => self.truncated(dst, content),
-                _ => self.payload_length(dst, content, parsing.length),
+            if matches!(self.outlook.rules.slots[slot], Slot::Truncated(_)) {
+                self.truncated(dst, parsing);
+            } else {
+                let content = self.content(parsing);
+                self.payload_length(dst, content, parsing.length);
             }
         }
     }
 
-    fn truncated(&mut self, dst: Value, content: Option<Value>) {
+    fn truncated(&mut self, dst: Value, parsing: &mut Parsing<'_>) {
         self.op(Op::Copy { dst, src: Arg::Const(0) });
-        let Some(content) = content else { return };
+        if parsing.header.claims.is_empty() {
+            return;
+        }
+        let content = self.claimed(parsing, Arg::Const(0));
         let join = self.new_block();
         let remaining = self.beyond_reach(content, join);
         let cut = self.new_block();

@@ -145,9 +145,14 @@ impl Window {
         let offset = REFILL + ((remainder as i16 + 2) & 3);
         lowering.push(VInsn::FrameAddress { dst: registers.base, offset });
         // Where the packet ends there, nothing is reached: that is for the next check to find.
-        lowering.push(VInsn::Mov { dst: lowering.limit, src: Operand::Reg(registers.base) });
-        let (some, filled) = (lowering.new_cold_block(), lowering.new_cold_block());
-        lowering.branch(Condition::Slt, left, Operand::Imm(1), filled, some);
+        let (some, none, filled) =
+            (lowering.new_cold_block(), lowering.new_cold_block(), lowering.new_cold_block());
+        lowering.branch(Condition::Slt, left, Operand::Imm(1), none, some);
+        lowering.switch_to(none);
+        let zero = lowering.fresh();
+        lowering.push(VInsn::Mov { dst: zero, src: Operand::Imm(0) });
+        self.reach(lowering, zero, short);
+        lowering.end(Terminator::Goto(filled));
         lowering.switch_to(some);
         self.load(lowering, registers.position, left, filled, short);
         lowering.switch_to(filled);
@@ -199,7 +204,7 @@ impl Window {
     ) {
         let (cut, call, done) =
             (lowering.new_cold_block(), lowering.new_cold_block(), lowering.new_cold_block());
-        let (base, limit) = (self.registers(lowering).base, lowering.limit);
+        let base = self.registers(lowering).base;
         let (count, error) = (lowering.fresh(), lowering.fresh());
         lowering.push(VInsn::Mov { dst: count, src: Operand::Reg(length) });
         lowering.branch(Condition::Gt, count, Operand::Imm(BYTES as i32), cut, call);
@@ -211,9 +216,21 @@ impl Window {
         lowering.push(VInsn::Call { helper: Helper::XdpLoadBytes, dst: error, args });
         lowering.branch(Condition::Ne, error, Operand::Imm(0), failed, done);
         lowering.switch_to(done);
-        let right = Operand::Reg(count);
-        lowering.push(VInsn::Alu { op: AluOp::Add, width: Width::W64, dst: limit, left: base, right });
+        self.reach(lowering, count, failed);
         lowering.end(Terminator::Goto(ok));
+    }
+
+    /// Sets the limit `count` bytes behind the window's start; goes on in a new block. Whatever the count was, the
+    /// verifier sees one kind of limit.
+    fn reach(&mut self, lowering: &mut Lowering<'_>, count: VReg, failed: VBlockId) {
+        /// The least mask that takes [`BYTES`].
+        const MASK: u64 = 0xff;
+        let (reached, right) = (lowering.unknown_zero(), Operand::Reg(count));
+        lowering.push(VInsn::Alu { op: AluOp::Add, width: Width::W64, dst: reached, left: reached, right });
+        lowering.mask(reached, reached, MASK);
+        lowering.must_be_at_most(reached, BYTES as i32, failed);
+        let (base, limit, right) = (self.registers(lowering).base, lowering.limit, Operand::Reg(reached));
+        lowering.push(VInsn::Alu { op: AluOp::Add, width: Width::W64, dst: limit, left: base, right });
     }
 
     /// Where failed checks meet if there is more: begins anew on the window.
