@@ -307,6 +307,7 @@ impl Specialiser<'_> {
                 Some(part) => self.take_part(parsing, item, part, join, here),
                 None => self.load_slots(parsing, item, here),
             }
+            self.unlink_slots(item, here);
             let dst = self.stored(item);
             self.forget(dst, Arg::Const(1), FLAG);
             self.end(End::Goto(join));
@@ -318,14 +319,25 @@ impl Specialiser<'_> {
         self.load_lengths(parsing, here);
     }
 
+    /// What selects the next member must not tell the verifier what was stored.
+    fn unlink_slots(&mut self, item: ItemId, here: &Here) {
+        for slot in self.needed_slots(here, |slot| {
+            matches!(slot, Slot::Bytes { item: of, .. } | Slot::Payload { item: of, .. } if *of == item)
+        }) {
+            let (dst, size) = (self.slot(slot), self.slot_size(slot));
+            self.forget(dst, Arg::Value(dst), low_bits(size.bytes() * 8));
+        }
+    }
+
     /// Stores the member as the union's n-th and as its last.
     fn record_as_member(&mut self, group: &Loop, shape: &Shape, parsing: &mut Parsing<'_>, here: &Here) {
         for slot in self.group_slots(group, here) {
             let Slot::Member { index, field, .. } = self.outlook.rules.slots[slot] else { continue };
             let Some(value) = self.member_field(group, shape, field) else { continue };
+            let mask = super::number::most(parsing.header, Some(&value));
             let src = self.own_number(parsing, &value);
             let dst = self.slot(slot);
-            self.at_index(group, index, |this| this.op(Op::Copy { dst, src }));
+            self.at_index(group, index, |this| this.forget(dst, src, mask));
         }
         for item in self.group_items(group, here) {
             let Item::Member { index, .. } = self.outlook.rules.items[item] else { continue };
