@@ -69,6 +69,15 @@ impl BitSet {
         self.0.iter_mut().zip(&other.0).for_each(|(word, more)| *word |= more);
     }
 
+    /// What is in both.
+    #[must_use]
+    pub fn both(&self, other: &BitSet) -> BitSet {
+        let mut words: Vec<u64> = self.0.iter().zip(&other.0).map(|(a, b)| a & b).collect();
+        // Equal sets must be equal words.
+        words.truncate(words.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1));
+        BitSet(words)
+    }
+
     /// Its numbers, ascending.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.0.len() * 64).filter(|&index| self.contains(index))

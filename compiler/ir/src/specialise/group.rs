@@ -18,7 +18,7 @@ use crate::layout::{condition_key, low_bits};
 use crate::rule::{Item, ItemId, Part, Place, Slot, SlotId};
 
 /// Of flags and counts up to a union's `repeats` nobody knows more than that.
-const FLAG: u64 = 0xff;
+pub(super) const FLAG: u64 = 0xff;
 
 /// The loop that is being built.
 struct Loop {
@@ -161,7 +161,7 @@ impl Specialiser<'_> {
             .collect()
     }
 
-    fn stored(&mut self, item: ItemId) -> Value {
+    pub(super) fn stored(&mut self, item: ItemId) -> Value {
         if let Some(value) = self.items[item] {
             return value;
         }
@@ -486,10 +486,12 @@ impl Specialiser<'_> {
     /// Splits the way by a stored presence.
     pub(super) fn recall(&mut self, item: ItemId, here: &Here) {
         let left = self.stored(item);
-        let mut with = here.rest.clone();
+        let mut rest = here.rest.clone();
+        rest.stored.insert(item.index());
+        let mut with = rest.clone();
         with.present.insert(item.index());
         let then = self.block_for(here.decision, with);
-        let otherwise = self.block_for(here.decision, here.rest.clone());
+        let otherwise = self.block_for(here.decision, rest);
         let (condition, width) = (Condition::Ne, Width::W64);
         self.end(End::Branch { condition, width, left, right: Arg::Const(0), then, otherwise });
     }

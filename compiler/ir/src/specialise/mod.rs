@@ -10,6 +10,7 @@
 //! cursor, and nothing behind the parse holds a pointer.
 
 mod follow;
+mod generalise;
 mod group;
 mod number;
 mod parse;
@@ -121,6 +122,11 @@ impl<'a> Specialiser<'a> {
     /// The block that goes on with `decision`, knowing `state`.
     fn block_for(&mut self, decision: Decision, state: State) -> Block {
         let state = self.outlook.restrict(state, &self.decisions.needs[decision]);
+        self.generalised(decision, state)
+    }
+
+    /// The block that goes on with `decision`, knowing just `state`.
+    fn specialised(&mut self, decision: Decision, state: State) -> Block {
         let key = (decision, state);
         if let Some(&block) = self.known.get(&key) {
             return block;

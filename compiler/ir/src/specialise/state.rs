@@ -12,6 +12,8 @@ use cranelift_entity::EntityRef;
 pub(super) struct State {
     /// What is there.
     pub(super) present: BitSet,
+    /// Items whose presence is in a value, whether it is known here or not.
+    pub(super) stored: BitSet,
     /// Headers that are malformed, sorted; one stands for all that no question tells apart.
     pub(super) malformed: Vec<(Scope, HeaderId)>,
     /// What is still to be parsed.
@@ -113,9 +115,8 @@ impl Outlook<'_> {
 
     /// Forgets what no longer matters, so that more ways meet.
     pub(super) fn restrict(&self, mut state: State, needs: &Needs) -> State {
-        let mut present = BitSet::default();
-        needs.items.iter().filter(|&item| state.present.contains(item)).for_each(|item| present.insert(item));
-        state.present = present;
+        state.present = needs.items.both(&state.present);
+        state.stored = needs.items.both(&state.stored);
         state.pending.retain(|pending| self.matters(pending, needs));
         state.malformed = state.malformed.iter().filter_map(|&who| representative(who, needs)).collect();
         state.malformed.sort_unstable();

@@ -1,0 +1,106 @@
+//! Forgetting on purpose: once a program has many blocks, what is known moves from states into values.
+//!
+//! Each state that a decision is reached with is a block, and what states tell apart can multiply. Beyond
+//! [`BUDGET`] blocks, a way to a decision first stores which of the needed items are there (a *bridge*), and then
+//! goes on knowing none of them: all such ways meet, and each question recalls its answer from the value. That
+//! costs a branch a question, and code that grows with the program instead of with its states.
+
+use cranelift_entity::EntityRef;
+
+use super::Specialiser;
+use super::group::FLAG;
+use super::state::{Pending, State};
+use crate::decide::{BitSet, Decision, Step};
+use crate::flow::{Arg, Block, End, Op};
+use crate::layout::low_bits;
+use crate::rule::{Item, ItemId, Slot, SlotId, Test};
+
+/// So many blocks may be specialised.
+const BUDGET: usize = 3000;
+
+impl Specialiser<'_> {
+    /// The block that goes on with `decision`, knowing `state` (restricted to what matters) or less.
+    pub(super) fn generalised(&mut self, decision: Decision, mut state: State) -> Block {
+        if self.flow.blocks.len() < BUDGET {
+            // Until then it only keeps ways apart.
+            state.stored = BitSet::default();
+            return self.specialised(decision, state);
+        }
+        let key = (decision, state);
+        if let Some(&block) = self.known.get(&key) {
+            return block;
+        }
+        let (general, there, absent) = self.forgetting(decision, &key.1);
+        if there.is_empty() && absent.is_empty() {
+            return self.specialised(decision, general);
+        }
+        let target = self.specialised(decision, general);
+        let bridge = self.bridge(decision, &there, &absent, target);
+        self.known.insert(key, bridge);
+        bridge
+    }
+
+    /// `state` with all that may be forgotten in values, and the items whose values are still to be stored: those
+    /// that are there, those that are not.
+    fn forgetting(&self, decision: Decision, state: &State) -> (State, Vec<ItemId>, Vec<ItemId>) {
+        let asked = match &self.decisions.steps[decision].0 {
+            Step::Test { test: Test::Present(item), .. } => Some(*item),
+            _ => None,
+        };
+        let (mut general, mut there, mut absent) = (state.clone(), Vec::new(), Vec::new());
+        for item in self.decisions.needs[decision].items.iter().map(ItemId::new) {
+            let open = state.pending.iter().any(|pending| self.outlook.leads_to_item(pending, item));
+            if open || asked == Some(item) {
+                continue;
+            }
+            if !state.stored.contains(item.index()) {
+                if state.present.contains(item.index()) { there.push(item) } else { absent.push(item) }
+            }
+            general.stored.insert(item.index());
+            general.pending.push(Pending::Stored { item });
+        }
+        general.present = BitSet::default();
+        if let Some(item) = asked.filter(|item| state.present.contains(item.index())) {
+            general.present.insert(item.index());
+        }
+        general.pending.sort_by_key(|pending| match pending {
+            Pending::Stored { item } => Some(*item),
+            Pending::Header { .. } | Pending::Follow { .. } | Pending::Group { .. } => None,
+        });
+        (general, there, absent)
+    }
+
+    /// A block that stores what is there, on the way to `target`.
+    fn bridge(&mut self, decision: Decision, there: &[ItemId], absent: &[ItemId], target: Block) -> Block {
+        let before = self.current;
+        let bridge = self.new_block();
+        self.current = bridge;
+        for (items, flag) in [(there, 1), (absent, 0)] {
+            for &item in items {
+                let dst = self.stored(item);
+                self.op(Op::Forget { dst, src: Arg::Const(flag), mask: FLAG });
+            }
+        }
+        let mut slots: Vec<SlotId> = self.decisions.needs[decision].slots.iter().map(SlotId::new).collect();
+        slots.retain(|&slot| self.hangs_on(slot, absent));
+        for slot in slots {
+            let (dst, size) = (self.slot(slot), self.slot_size(slot));
+            self.op(Op::Forget { dst, src: Arg::Const(0), mask: low_bits(size.bytes() * 8) });
+        }
+        self.end(End::Goto(target));
+        self.current = before;
+        bridge
+    }
+
+    /// Whether `slot` has no value where one of `items` is absent.
+    fn hangs_on(&self, slot: SlotId, items: &[ItemId]) -> bool {
+        items.iter().any(|&item| match (&self.outlook.rules.slots[slot], &self.outlook.rules.items[item]) {
+            (Slot::Bytes { item: of, .. } | Slot::Payload { item: of, .. }, _) => *of == item,
+            (Slot::PayloadLength(of) | Slot::Truncated(of), Item::Header(place)) => of == place,
+            (Slot::Member { union: of, index, .. }, Item::Member { union, index: at, .. }) => {
+                of == union && index.unwrap_or(0) == *at
+            }
+            (Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. }, _) => false,
+        })
+    }
+}
