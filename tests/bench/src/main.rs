@@ -22,7 +22,7 @@ struct Arguments {
     #[arg(long)]
     json: bool,
     /// Rounds of timing.
-    #[arg(long, default_value_t = 51, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(15..))]
+    #[arg(long, default_value_t = 51, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(15..=1000))]
     rounds: usize,
 }
 

@@ -66,8 +66,12 @@ impl Display for Report {
             self.measured(kernel, f)?;
         }
         if let Some(build) = &self.build {
-            let Footprint { fastest_ms, memory_mb } = build;
-            writeln!(f, "\npktc build of the ten-rule file: {fastest_ms:.1} ms, {memory_mb:.1} MB")?;
+            let Footprint { fastest_ms, processor_ms, memory_mb } = build;
+            write!(
+                f,
+                "\npktc build of the ten-rule file: {fastest_ms:.1} ms ({processor_ms:.1} ms of processor), "
+            )?;
+            writeln!(f, "{memory_mb:.1} MB")?;
         }
         Ok(())
     }
