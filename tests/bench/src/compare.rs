@@ -19,6 +19,8 @@ pub struct Executed {
     pub pktc: u64,
     /// Instructions of clang's.
     pub clang: u64,
+    /// How many packets each rule counted, the default first; none where nothing counts.
+    pub hits: Vec<u64>,
 }
 
 impl Executed {
@@ -75,11 +77,11 @@ impl Pair {
         Ok(Step { verdict: pktc as u32, pktc: self.pktc.instructions(), clang: self.clang.instructions() })
     }
 
-    /// That both counted the same so far, in each rule.
+    /// The packets that each rule counted so far, after checking that both counted the same.
     ///
     /// # Errors
     /// The first rule that differs.
-    pub fn same_counters(&mut self) -> Result<(), String> {
+    pub fn hits(&mut self) -> Result<Vec<u64>, String> {
         let pktc = self.pktc.counters().map_err(|error| format!("{error:?}"))?;
         let clang = self.clang.counters().map_err(|error| format!("{error:?}"))?;
         let differs = pktc.iter().zip(&clang).position(|(left, right)| left != right);
@@ -87,11 +89,10 @@ impl Pair {
             let (left, right) = (pktc[rule], clang[rule]);
             return Err(format!("rule {rule} counts {left:?} (packets, bytes), in clang's twin {right:?}"));
         }
-        if pktc.len() == clang.len() {
-            Ok(())
-        } else {
-            Err("the twins count different numbers of rules".into())
+        if pktc.len() != clang.len() {
+            return Err("the twins count different numbers of rules".into());
         }
+        Ok(pktc.into_iter().map(|(packets, _)| packets).collect())
     }
 }
 
@@ -109,7 +110,7 @@ pub fn compare(twins: &Twins, packets: &[Vec<u8>]) -> Result<Executed, String> {
         sum.pktc += step.pktc;
         sum.clang += step.clang;
     }
-    pair.same_counters().map_err(|error| format!("{}: {error}", twins.row.title()))?;
+    sum.hits = pair.hits().map_err(|error| format!("{}: {error}", twins.row.title()))?;
     Ok(sum)
 }
 

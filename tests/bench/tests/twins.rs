@@ -43,14 +43,15 @@ fn trial(
     }
 }
 
-/// Each program drops some and passes some, or the comparison says little.
+/// Each program drops some and passes some, and each rule decides some, or the comparison says little.
 fn on_generated(row: Row) -> Result<(), Failed> {
     let executed = compare(&twins(row)?, &generated(GENERATED, SEED))?;
     let passed = executed.packets - executed.drops;
     if executed.drops < 100 || passed < 100 {
         return Err(format!("only {} dropped and {passed} not", executed.drops).into());
     }
-    Ok(())
+    let idle = executed.hits.iter().position(|&hits| hits < 10);
+    idle.map_or(Ok(()), |rule| Err(format!("rule {rule} decides hardly any: {:?}", executed.hits).into()))
 }
 
 fn on_captures(row: Row, folder: &Path) -> Result<(), Failed> {
