@@ -1,3 +1,5 @@
 //! Test harness of the whole compiler.
 
+pub mod engines;
+pub mod filetests;
 pub mod guest;

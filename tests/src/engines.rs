@@ -1,0 +1,310 @@
+//! The engines that tests run a source file under: the reference, and the userspace engine and the kernel on
+//! objects of each level of optimisation.
+//!
+//! A [`Bench`] holds a checked file, builds each object once, and makes as many fresh engines as are wanted.
+//! [`Bench::compare`] is the check that no test does without: an engine says of a packet exactly what the
+//! reference says, verdict, deciding rule and all rules that held.
+
+use std::rc::Rc;
+
+use pktc_diagnostics::{Diagnostic, render};
+use pktc_driver::options::{Counters, Level};
+use pktc_driver::{Built, Checked, CounterRange, Options, Subject, build};
+use pktc_loader::LoadError;
+use pktc_semantics::rules::{RuleId, RuleTable};
+use pktc_semantics::typed::{CounterId, Program, Verdict, Xdp};
+use pktc_testing::engine::{Engine, EngineError, Env, Outcome};
+use pktc_testing::kernel::KernelEngine;
+use pktc_testing::reference::{Reference, apply_chain};
+use pktc_testing::runner::NoEngine;
+use pktc_testing::vm::Vm;
+
+/// An engine, and for machine code the level that it was built at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runner {
+    /// The evaluator of the typed program.
+    Reference,
+    /// The userspace BPF engine.
+    Vm(Level),
+    /// The running kernel.
+    Kernel(Level),
+}
+
+impl Runner {
+    /// All of them.
+    pub const ALL: [Runner; 5] = [
+        Runner::Reference,
+        Runner::Vm(Level::O0),
+        Runner::Vm(Level::O2),
+        Runner::Kernel(Level::O0),
+        Runner::Kernel(Level::O2),
+    ];
+
+    /// What test names call it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Runner::Reference => "reference",
+            Runner::Vm(Level::O0) => "vm-O0",
+            Runner::Vm(Level::O2) => "vm-O2",
+            Runner::Kernel(Level::O0) => "kernel-O0",
+            Runner::Kernel(Level::O2) => "kernel-O2",
+        }
+    }
+
+    /// Whether it can run here.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn probe(self) -> Result<(), String> {
+        match self {
+            Runner::Reference | Runner::Vm(_) => Ok(()),
+            Runner::Kernel(_) => pktc_loader::probe(),
+        }
+    }
+}
+
+/// A checked source file and the objects made of it.
+pub struct Bench {
+    checked: Checked,
+    built: Vec<((Subject, Level), Rc<Built>)>,
+}
+
+impl Bench {
+    /// For a file that compiles.
+    ///
+    /// # Errors
+    /// What is wrong with the file, as users see it.
+    pub fn new(checked: Checked) -> Result<Bench, String> {
+        match checked.program {
+            Some(_) => Ok(Bench { checked, built: Vec::new() }),
+            None => Err(render(&checked.sources, &checked.diagnostics, false)),
+        }
+    }
+
+    /// The checked file.
+    #[must_use]
+    pub fn checked(&self) -> &Checked {
+        &self.checked
+    }
+
+    /// Its program.
+    ///
+    /// # Panics
+    /// Never: [`Bench::new`] takes no file without one.
+    #[must_use]
+    pub fn program(&self) -> &Program {
+        self.checked.program.as_ref().expect("the file compiled")
+    }
+
+    /// Diagnostics as users see them.
+    #[must_use]
+    pub fn render(&self, diagnostics: &[Diagnostic]) -> String {
+        render(&self.checked.sources, diagnostics, false)
+    }
+
+    /// The rules of `subject`.
+    #[must_use]
+    pub fn rules(&self, subject: Subject) -> RuleTable {
+        RuleTable::new(self.program(), &self.checked.sources, &self.xdp(subject))
+    }
+
+    fn xdp(&self, subject: Subject) -> Xdp {
+        match subject {
+            Subject::Xdp(id) => self.program().xdps[id].clone(),
+            Subject::Chain(id) => apply_chain(self.program(), id),
+        }
+    }
+
+    /// The object of `subject`, with counters.
+    ///
+    /// # Errors
+    /// Diagnostics of the compiler, rendered.
+    pub fn built(&mut self, subject: Subject, level: Level) -> Result<Rc<Built>, String> {
+        if let Some((_, built)) = self.built.iter().find(|(key, _)| *key == (subject, level)) {
+            return Ok(Rc::clone(built));
+        }
+        let options = Options { level, counters: Counters::On, ..Options::default() };
+        let built = build(&self.checked, &[subject], &options).map_err(|errors| self.render(&errors))?;
+        let built = Rc::new(built);
+        self.built.push(((subject, level), Rc::clone(&built)));
+        Ok(built)
+    }
+
+    /// A fresh engine that tells which rule decided.
+    ///
+    /// # Errors
+    /// The machine lacks what it needs, or the compiler, the engine or the kernel refuses the program.
+    pub fn engine(&mut self, runner: Runner, subject: Subject) -> Result<Box<dyn Engine>, NoEngine> {
+        self.engine_reading(runner, subject, false)
+    }
+
+    /// A fresh engine whose [`Engine::counters`] are all entries of the object's map, named counters too. What it
+    /// says of deciding rules means nothing.
+    ///
+    /// # Errors
+    /// As [`Bench::engine`].
+    pub fn counting_engine(&mut self, runner: Runner, subject: Subject) -> Result<Box<dyn Engine>, NoEngine> {
+        self.engine_reading(runner, subject, true)
+    }
+
+    fn engine_reading(
+        &mut self,
+        runner: Runner,
+        subject: Subject,
+        all_entries: bool,
+    ) -> Result<Box<dyn Engine>, NoEngine> {
+        runner.probe().map_err(NoEngine::Missing)?;
+        let level = match runner {
+            Runner::Reference => {
+                let subject = self.xdp(subject);
+                let reference = Reference::new(self.program(), &self.checked.sources, &subject);
+                let named = self.program().counters.keys().collect();
+                return Ok(if all_entries {
+                    Box::new(CountingReference { reference, named })
+                } else {
+                    Box::new(reference)
+                });
+            }
+            Runner::Vm(level) | Runner::Kernel(level) => level,
+        };
+        let built = self.built(subject, level).map_err(NoEngine::Failed)?;
+        let (name, range) = program_of(&built).map_err(NoEngine::Failed)?;
+        let (first, count) = match all_entries {
+            false => (range.first, range.count),
+            true => (0, range.first + range.count + built.metadata.counters.len() as u32),
+        };
+        match runner {
+            Runner::Reference | Runner::Vm(_) => {
+                let vm = Vm::load(&built.object, name).map_err(|error| NoEngine::Failed(error.to_string()))?;
+                Ok(Box::new(vm.with_counters(&range.map, first, count)))
+            }
+            Runner::Kernel(_) => {
+                let counters = Some((range.map.clone(), first, count));
+                let kernel = KernelEngine::new(&built.object, name, counters);
+                Ok(Box::new(kernel.map_err(|error| NoEngine::Failed(rejection(&error)))?))
+            }
+        }
+    }
+
+    /// Runs `frame` on both engines; what they disagree in.
+    ///
+    /// A frame that one of them cannot take is not compared.
+    ///
+    /// # Errors
+    /// The disagreement, or the fault of either.
+    pub fn compare(
+        &self,
+        subject: Subject,
+        reference: &mut dyn Engine,
+        engine: &mut dyn Engine,
+        frame: &[u8],
+        env: &Env,
+    ) -> Result<(), String> {
+        let rules = self.rules(subject);
+        let here = |what: String| format!("{what}\nframe ({} bytes): {}", frame.len(), hex(frame));
+        let run = |engine: &mut dyn Engine| match engine.run(frame, env) {
+            Ok(outcome) => Ok(Some(outcome)),
+            Err(EngineError::Unsupported(_)) => Ok(None),
+            Err(EngineError::Fault(fault)) => Err(here(format!("{}: {fault}", engine.name()))),
+        };
+        // What the engine cannot take must not count in the reference.
+        let Some(found) = run(engine)? else { return Ok(()) };
+        let Some(expected) = run(reference)? else { return Ok(()) };
+        if found == expected {
+            return Ok(());
+        }
+        let (found, expected) = (describe(&found, &rules), describe(&expected, &rules));
+        Err(here(format!("{} says {found}\nreference says {expected}", engine.name())))
+    }
+}
+
+/// The reference, with named counters behind those of rules, as objects have them.
+struct CountingReference {
+    reference: Reference,
+    named: Vec<CounterId>,
+}
+
+impl Engine for CountingReference {
+    fn name(&self) -> &'static str {
+        self.reference.name()
+    }
+
+    fn run(&mut self, packet: &[u8], env: &Env) -> Result<Outcome, EngineError> {
+        self.reference.run(packet, env)
+    }
+
+    fn counters(&mut self) -> Result<Vec<(u64, u64)>, EngineError> {
+        let named = self.named.iter().map(|counter| self.reference.counter(*counter));
+        let named: Vec<_> = named.collect();
+        Ok(self.reference.counters()?.into_iter().chain(named).collect())
+    }
+}
+
+/// The name of an object's only program, and where its rules count.
+fn program_of(built: &Built) -> Result<(&str, &CounterRange), String> {
+    let [program] = built.metadata.programs.as_slice() else {
+        return Err(format!("the object has {} programs", built.metadata.programs.len()));
+    };
+    let range = program.counters.as_ref().ok_or("the object has no counters")?;
+    Ok((&program.name, range))
+}
+
+/// The words of the loader, and all that the verifier said.
+fn rejection(error: &LoadError) -> String {
+    let log = if let LoadError::Verifier { log, .. } = error { log.full() } else { "" };
+    format!("{error}\n{log}")
+}
+
+/// An outcome for people.
+#[must_use]
+pub fn describe(outcome: &Outcome, rules: &RuleTable) -> String {
+    let name = |rule: &RuleId| rules.info(*rule).name.clone();
+    let hits: Vec<_> = outcome.hits.iter().map(name).collect();
+    format!("{} by {}, hits {}", word(outcome.verdict), name(&outcome.rule), hits.join(" "))
+}
+
+/// A verdict as the language writes it.
+#[must_use]
+pub fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "pass",
+        Verdict::Drop => "drop",
+        Verdict::Abort => "abort",
+        Verdict::Tx => "tx",
+        Verdict::Redirect => "redirect",
+    }
+}
+
+/// Bytes in hexadecimal.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The bytes of a text in hexadecimal; spaces may stand anywhere.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn from_hex(text: &str) -> Result<Vec<u8>, String> {
+    let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let pairs = digits.chunks(2).map(|pair| {
+        let pair = std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?;
+        pair.bytes().all(|digit| digit.is_ascii_hexdigit()).then(|| u8::from_str_radix(pair, 16).ok())?
+    });
+    pairs.collect::<Option<_>>().ok_or_else(|| format!("`{text}` is not whole bytes in hexadecimal"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{from_hex, hex};
+
+    #[test]
+    fn hexadecimal_there_and_back() {
+        assert_eq!(from_hex("00ff 1 0").unwrap(), [0, 255, 16]);
+        assert_eq!(hex(&[0, 255, 16]), "00ff10");
+        assert!(from_hex("00f").is_err());
+        assert!(from_hex("+1").is_err());
+        assert!(from_hex("é").is_err());
+    }
+}

@@ -1,0 +1,187 @@
+//! Programs with packets and what must become of them.
+
+use std::collections::BTreeMap;
+
+use libtest_mimic::{Completion, Failed, Trial};
+use pktc_driver::options::Level;
+use pktc_driver::{Options, Subject, build, check as check_source, programs};
+use pktc_semantics::typed::{StepKind, TestTarget};
+use pktc_testing::compose::compose;
+use pktc_testing::engine::Env;
+use pktc_testing::runner::{NoEngine, Setup, TestResult, run_tests};
+use pktc_testing::snapshot::Disk;
+
+use crate::engines::{Bench, Runner, word};
+
+use super::agree::{self, Sent};
+use super::directive::{CounterLine, Directives, HexLine, parse};
+use super::{Case, Folder};
+
+/// Runs a case's tests and raw frames; then engines must agree on all its packets.
+pub(super) fn check(case: &Case, runner: Runner) -> Result<Completion, Failed> {
+    let directives = parse(case.stage, &case.text()?)?;
+    let mut bench = bench(case)?;
+    let ignored = run_blocks(case, &mut bench, runner)?;
+    for line in &directives.hex {
+        check_hex(&mut bench, runner, line)?;
+    }
+    let packets = packets(&bench, &directives)?;
+    if packets.is_empty() {
+        return Err("the case sends no packet".into());
+    }
+    check_counters(&mut bench, runner, &directives.counters, &packets)?;
+    for (subject, packets) in packets {
+        agree::check(&mut bench, runner, subject, &packets)?;
+    }
+    Ok(ignored.map_or(Completion::Completed, Completion::ignored_with))
+}
+
+fn bench(case: &Case) -> Result<Bench, String> {
+    Bench::new(check_source(&case.file(), &Folder(case.folder.clone())))
+}
+
+/// Runs the `test` blocks; why one could not be run.
+fn run_blocks(case: &Case, bench: &mut Bench, runner: Runner) -> Result<Option<String>, String> {
+    let checked = bench.checked().clone();
+    let program = bench.program().clone();
+    let setup = Setup {
+        program: &program,
+        sources: &checked.sources,
+        file: checked.entry,
+        files: &Folder(case.folder.clone()),
+        store: &mut Disk,
+        accept: false,
+    };
+    let report = run_tests(setup, &mut |of| bench.engine(runner, subject_of(of)));
+    if !report.is_ok() {
+        return Err(report.text(&checked.sources, false));
+    }
+    let ignored = report.tests.iter().find_map(|test| match &test.result {
+        TestResult::Ignored(reason) => Some(format!("test \"{}\": {reason}", test.name)),
+        TestResult::Passed | TestResult::Failed(_) => None,
+    });
+    Ok(ignored)
+}
+
+fn subject_of(of: TestTarget) -> Subject {
+    match of {
+        TestTarget::Xdp(id) => Subject::Xdp(id),
+        TestTarget::Chain(id) => Subject::Chain(id),
+    }
+}
+
+/// The only program of the file.
+fn only_program(bench: &Bench) -> Result<Subject, String> {
+    match programs(bench.checked())[..] {
+        [id] => Ok(Subject::Xdp(id)),
+        ref programs => Err(format!("raw frames and counters need one program; here are {}", programs.len())),
+    }
+}
+
+fn check_hex(bench: &mut Bench, runner: Runner, line: &HexLine) -> Result<(), String> {
+    let subject = only_program(bench)?;
+    let mut engine = agree::engine(bench, runner, subject)?;
+    let outcome = engine.run(&line.frame, &Env::default());
+    let outcome = outcome.map_err(|error| format!("{}: {error:?}", crate::engines::hex(&line.frame)))?;
+    let rules = bench.rules(subject);
+    let rule = &rules.info(outcome.rule).name;
+    if word(outcome.verdict) == line.verdict && line.rule.as_ref().is_none_or(|expected| expected == rule) {
+        return Ok(());
+    }
+    let frame = crate::engines::hex(&line.frame);
+    Err(format!("expected {line:?}, got {} by {rule} for {frame}", word(outcome.verdict)))
+}
+
+/// All packets of the case by what they are sent to; a repeated one as often as it is sent.
+fn packets(bench: &Bench, directives: &Directives) -> Result<Vec<(Subject, Vec<Sent>)>, String> {
+    let program = bench.program();
+    let mut packets: Vec<(Subject, Vec<Sent>)> = Vec::new();
+    let mut add = |subject, sent| match packets.iter_mut().find(|(other, _)| *other == subject) {
+        Some((_, all)) => all.push(sent),
+        None => packets.push((subject, vec![sent])),
+    };
+    for test in program.tests.iter().filter(|test| test.span.file == bench.checked().entry) {
+        for step in &test.steps {
+            let StepKind::Send { repeat, packet } = &step.kind else { continue };
+            let composed = compose(program, packet).map_err(|error| bench.render(&[*error]))?;
+            let usual = Env::default();
+            let (ifindex, queue) = (composed.ifindex, composed.queue);
+            let env =
+                Env { ifindex: ifindex.unwrap_or(usual.ifindex), queue: queue.unwrap_or(usual.queue), ..usual };
+            for _ in 0..*repeat {
+                add(subject_of(test.of), (composed.frame.clone(), env.clone()));
+            }
+        }
+    }
+    for line in &directives.hex {
+        add(only_program(bench)?, (line.frame.clone(), Env::default()));
+    }
+    Ok(packets)
+}
+
+/// What rules and named counters have counted when all packets were sent once.
+fn check_counters(
+    bench: &mut Bench,
+    runner: Runner,
+    expected: &[CounterLine],
+    packets: &[(Subject, Vec<Sent>)],
+) -> Result<(), String> {
+    if expected.is_empty() {
+        return Ok(());
+    }
+    let subject = only_program(bench)?;
+    let mut engine = bench.counting_engine(runner, subject).map_err(|error| match error {
+        NoEngine::Missing(why) | NoEngine::Failed(why) => why,
+    })?;
+    for (frame, env) in packets.iter().filter(|(of, _)| *of == subject).flat_map(|(_, packets)| packets) {
+        engine.run(frame, env).map_err(|error| format!("{error:?}"))?;
+    }
+    let counted = engine.counters().map_err(|error| format!("{error:?}"))?;
+    let entries = entries(bench, subject);
+    for CounterLine { name, packets, bytes } in expected {
+        let entry = *entries.get(name).ok_or_else(|| format!("there is no counter `{name}`"))?;
+        let found = counted.get(entry).ok_or_else(|| format!("no entry {entry} of {}", counted.len()))?;
+        if found != &(*packets, *bytes) {
+            return Err(format!("{name}: expected {packets} packets, {bytes} bytes, got {found:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Which entry of the counters is whose: rules, then named counters.
+fn entries(bench: &Bench, subject: Subject) -> BTreeMap<String, usize> {
+    let rules = bench.rules(subject);
+    let rules = rules.rules().iter().map(|rule| rule.name.clone());
+    let named = bench.program().counters.values().map(|counter| counter.name.clone());
+    rules.chain(named).enumerate().map(|(index, name)| (name, index)).collect()
+}
+
+/// A trial of the object as users get it, with all programs of the file.
+pub(super) fn object_trial(name: &str, case: &Case) -> Trial {
+    let case = case.clone();
+    Trial::test(format!("{name}@object"), move || check_object(&case))
+}
+
+/// Each level's object can be parsed, and is built a second time with the same bytes.
+fn check_object(case: &Case) -> Result<(), Failed> {
+    let bench = bench(case)?;
+    let subjects: Vec<_> = programs(bench.checked()).into_iter().map(Subject::Xdp).collect();
+    for level in [Level::O0, Level::O2] {
+        let options = Options { level, ..Options::default() };
+        let build = || build(bench.checked(), &subjects, &options).map_err(|errors| bench.render(&errors));
+        let built = build()?;
+        if subjects.is_empty() {
+            continue;
+        }
+        let parsed = aya_obj::Object::parse(&built.object).map_err(|error| format!("aya-obj: {error}"))?;
+        for program in &built.metadata.programs {
+            if !parsed.programs.contains_key(&program.name) {
+                return Err(format!("aya-obj finds no program `{}`", program.name).into());
+            }
+        }
+        if built.object != build()?.object {
+            return Err(format!("two builds at {level:?} differ").into());
+        }
+    }
+    Ok(())
+}
