@@ -1,5 +1,5 @@
 //! The engines that tests run a source file under: the reference, and the userspace engine and the kernel on
-//! objects of each level of optimisation.
+//! objects of each access strategy and level of optimisation.
 //!
 //! A [`Bench`] holds a checked file, builds each object once, and makes as many fresh engines as are wanted.
 //! [`Bench::compare`] is the check that no test does without: an engine says of a packet exactly what the
@@ -8,7 +8,7 @@
 use std::rc::Rc;
 
 use pktc_diagnostics::{Diagnostic, render};
-use pktc_driver::options::{Counters, Level};
+use pktc_driver::options::{Access, Counters, Level};
 use pktc_driver::{Built, Checked, CounterRange, Options, Subject, build};
 use pktc_loader::LoadError;
 use pktc_semantics::rules::{RuleId, RuleTable};
@@ -19,37 +19,41 @@ use pktc_testing::reference::{Reference, apply_chain};
 use pktc_testing::runner::NoEngine;
 use pktc_testing::vm::Vm;
 
-/// An engine, and for machine code the level that it was built at.
+/// The levels of optimisation.
+pub const LEVELS: [Level; 2] = [Level::O0, Level::O2];
+
+/// How an object is built.
+pub type Build = (Access, Level);
+
+/// An engine, and for machine code how it is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runner {
     /// The evaluator of the typed program.
     Reference,
     /// The userspace BPF engine.
-    Vm(Level),
+    Vm(Build),
     /// The running kernel.
-    Kernel(Level),
+    Kernel(Build),
 }
 
 impl Runner {
     /// All of them.
-    pub const ALL: [Runner; 5] = [
-        Runner::Reference,
-        Runner::Vm(Level::O0),
-        Runner::Vm(Level::O2),
-        Runner::Kernel(Level::O0),
-        Runner::Kernel(Level::O2),
-    ];
+    pub fn all() -> impl Iterator<Item = Runner> {
+        let builds = Access::ALL.into_iter().flat_map(|access| LEVELS.map(|level| (access, level)));
+        std::iter::once(Runner::Reference)
+            .chain(builds.flat_map(|build| [Runner::Vm(build), Runner::Kernel(build)]))
+    }
 
-    /// What test names call it.
+    /// What test names call it: `vm-O0` (through the packet's pointers), `kernel-auto-O2`.
     #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Runner::Reference => "reference",
-            Runner::Vm(Level::O0) => "vm-O0",
-            Runner::Vm(Level::O2) => "vm-O2",
-            Runner::Kernel(Level::O0) => "kernel-O0",
-            Runner::Kernel(Level::O2) => "kernel-O2",
-        }
+    pub fn name(self) -> String {
+        let (engine, (access, level)) = match self {
+            Runner::Reference => return "reference".into(),
+            Runner::Vm(build) => ("vm", build),
+            Runner::Kernel(build) => ("kernel", build),
+        };
+        let access = if access == Access::default() { "" } else { &format!("-{}", access.name()) };
+        format!("{engine}{access}-{level:?}")
     }
 
     /// Whether it can run here.
@@ -62,12 +66,21 @@ impl Runner {
             Runner::Kernel(_) => pktc_loader::probe(),
         }
     }
+
+    /// Whether it sees packets whole that lie in several buffers.
+    #[must_use]
+    pub fn sees_fragments(self) -> bool {
+        match self {
+            Runner::Reference => true,
+            Runner::Vm((access, _)) | Runner::Kernel((access, _)) => access.frags(),
+        }
+    }
 }
 
 /// A checked source file and the objects made of it.
 pub struct Bench {
     checked: Checked,
-    built: Vec<((Subject, Level), Rc<Built>)>,
+    built: Vec<((Subject, Build), Rc<Built>)>,
 }
 
 impl Bench {
@@ -120,14 +133,14 @@ impl Bench {
     ///
     /// # Errors
     /// Diagnostics of the compiler, rendered.
-    pub fn built(&mut self, subject: Subject, level: Level) -> Result<Rc<Built>, String> {
-        if let Some((_, built)) = self.built.iter().find(|(key, _)| *key == (subject, level)) {
+    pub fn built(&mut self, subject: Subject, how: Build) -> Result<Rc<Built>, String> {
+        if let Some((_, built)) = self.built.iter().find(|(key, _)| *key == (subject, how)) {
             return Ok(Rc::clone(built));
         }
-        let options = Options { level, counters: Counters::On, ..Options::default() };
+        let options = Options { access: how.0, level: how.1, counters: Counters::On, ..Options::default() };
         let built = build(&self.checked, &[subject], &options).map_err(|errors| self.render(&errors))?;
         let built = Rc::new(built);
-        self.built.push(((subject, level), Rc::clone(&built)));
+        self.built.push(((subject, how), Rc::clone(&built)));
         Ok(built)
     }
 
@@ -155,7 +168,7 @@ impl Bench {
         all_entries: bool,
     ) -> Result<Box<dyn Engine>, NoEngine> {
         runner.probe().map_err(NoEngine::Missing)?;
-        let level = match runner {
+        let how = match runner {
             Runner::Reference => {
                 let subject = self.xdp(subject);
                 let reference = Reference::new(self.program(), &self.checked.sources, &subject);
@@ -166,9 +179,9 @@ impl Bench {
                     Box::new(reference)
                 });
             }
-            Runner::Vm(level) | Runner::Kernel(level) => level,
+            Runner::Vm(how) | Runner::Kernel(how) => how,
         };
-        let built = self.built(subject, level).map_err(NoEngine::Failed)?;
+        let built = self.built(subject, how).map_err(NoEngine::Failed)?;
         let (name, range) = program_of(&built).map_err(NoEngine::Failed)?;
         let (first, count) = match all_entries {
             false => (range.first, range.count),
@@ -176,7 +189,8 @@ impl Bench {
         };
         match runner {
             Runner::Reference | Runner::Vm(_) => {
-                let vm = Vm::load(&built.object, name).map_err(|error| NoEngine::Failed(error.to_string()))?;
+                let vm =
+                    Vm::load(&built.object, name).map_err(|error| NoEngine::Failed(error.to_string()))?;
                 Ok(Box::new(vm.with_counters(&range.map, first, count)))
             }
             Runner::Kernel(_) => {
@@ -201,7 +215,6 @@ impl Bench {
         frame: &[u8],
         env: &Env,
     ) -> Result<(), String> {
-        let rules = self.rules(subject);
         let here = |what: String| format!("{what}\nframe ({} bytes): {}", frame.len(), hex(frame));
         let run = |engine: &mut dyn Engine| match engine.run(frame, env) {
             Ok(outcome) => Ok(Some(outcome)),
@@ -214,6 +227,7 @@ impl Bench {
         if found == expected {
             return Ok(());
         }
+        let rules = self.rules(subject);
         let (found, expected) = (describe(&found, &rules), describe(&expected, &rules));
         Err(here(format!("{} says {found}\nreference says {expected}", engine.name())))
     }

@@ -9,7 +9,7 @@
 //! | `diag` | a wrong source | `//  ^^^^ error[E0203]` under the line, by hand; the rendering is a snapshot |
 //! | `ir`, `flow`, `asm` | a small program | a snapshot of what that stage puts out |
 //!
-//! `run` and `frames` cases run under every engine and level; whatever else they say, engines must agree on each
+//! `run` and `frames` cases run under every engine, access strategy and level; whatever else they say, engines must agree on each
 //! packet, cut at every length. The machine writes snapshots (`cargo insta review`), never verdicts or places of
 //! errors. A folder `lib` holds what the cases beside it use. An unknown directive, a file that is no case, a
 //! snapshot without its case and a folder without cases are failures.
@@ -45,7 +45,7 @@ fn case_trials(case: Case) -> Vec<Trial> {
     let name = format!("{}/{}", case.stage.folder(), case.name);
     match case.stage {
         Stage::Run | Stage::Frames => {
-            let runners = Runner::ALL.into_iter().map(|runner| engine_trial(&name, &case, runner));
+            let runners = Runner::all().map(|runner| engine_trial(&name, &case, runner));
             runners.chain([run::object_trial(&name, &case)]).collect()
         }
         Stage::Diag => vec![Trial::test(name, move || diag::check(&case))],

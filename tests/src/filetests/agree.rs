@@ -1,4 +1,5 @@
-//! Engines agree on every packet, whole and cut at every length.
+//! Engines agree on every packet, whole, cut at every length, and where the program is to see several buffers, with
+//! a linear part of every length.
 
 use pktc_driver::Subject;
 use pktc_testing::engine::{Engine, Env};
@@ -9,7 +10,7 @@ use crate::engines::{Bench, Runner};
 /// A packet, and what surrounds it.
 pub(super) type Sent = (Vec<u8>, Env);
 
-/// Packets are cut at every length up to this one: behind it no header starts.
+/// Packets are cut, and split, at every length up to this one: behind it no header starts.
 const CUTS: usize = 256;
 
 /// Runs packets and cuts on `runner` and on the reference; the counters must be equal in the end.
@@ -31,8 +32,16 @@ pub(super) fn check(
         for cut in (0..frame.len().min(CUTS)).chain([frame.len()]) {
             bench.compare(subject, &mut *reference, &mut *engine, &frame[..cut], env)?;
         }
+        let linear = 0..if runner.sees_fragments() { frame.len().min(CUTS) } else { 0 };
+        for linear in linear {
+            let env = Env { linear: Some(linear), ..env.clone() };
+            bench
+                .compare(subject, &mut *reference, &mut *engine, frame, &env)
+                .map_err(|why| format!("linear part of {linear} bytes: {why}"))?;
+        }
     }
-    let counters = |engine: &mut dyn Engine| engine.counters().map_err(|error| format!("counters: {error:?}"));
+    let counters =
+        |engine: &mut dyn Engine| engine.counters().map_err(|error| format!("counters: {error:?}"));
     let (found, expected) = (counters(&mut *engine)?, counters(&mut *reference)?);
     if found == expected {
         return Ok(());

@@ -108,9 +108,15 @@ fn counter_line(value: &str) -> Result<CounterLine, String> {
     let (packets, bytes) = split(counts, ",")?;
     let number = |text: &str, unit: &str| {
         let digits = text.strip_suffix(unit).map(str::trim);
-        digits.and_then(|digits| digits.parse().ok()).ok_or_else(|| format!("`{text}` is no number of {unit}"))
+        digits
+            .and_then(|digits| digits.parse().ok())
+            .ok_or_else(|| format!("`{text}` is no number of {unit}"))
     };
-    Ok(CounterLine { name: name.into(), packets: number(packets, "packets")?, bytes: number(bytes, "bytes")? })
+    Ok(CounterLine {
+        name: name.into(),
+        packets: number(packets, "packets")?,
+        bytes: number(bytes, "bytes")?,
+    })
 }
 
 #[cfg(test)]
@@ -141,7 +147,10 @@ mod tests {
         );
         assert_eq!(refused(Stage::Run, "//@ hexx 02"), "line 2: no `:` in a directive");
         assert_eq!(refused(Stage::Run, "//@ hex: 02 => dropped"), "line 2: `dropped` is no verdict");
-        assert_eq!(refused(Stage::Run, "//@ hex: 2 => drop"), "line 2: `2` is not whole bytes in hexadecimal");
+        assert_eq!(
+            refused(Stage::Run, "//@ hex: 2 => drop"),
+            "line 2: `2` is not whole bytes in hexadecimal"
+        );
         assert_eq!(refused(Stage::Run, "//@ about: y"), "line 2: a second `about`");
         assert_eq!(refused(Stage::Run, "//@ counter: a = 3, 4 bytes"), "line 2: `3` is no number of packets");
         assert!(parse(Stage::Run, "xdp t { default pass; }").is_err());

@@ -25,8 +25,7 @@ pub enum Stage {
 
 impl Stage {
     /// All of them.
-    pub const ALL: [Stage; 6] =
-        [Stage::Run, Stage::Frames, Stage::Diag, Stage::Ir, Stage::Flow, Stage::Asm];
+    pub const ALL: [Stage; 6] = [Stage::Run, Stage::Frames, Stage::Diag, Stage::Ir, Stage::Flow, Stage::Asm];
 
     /// The name of its folder.
     #[must_use]
@@ -103,10 +102,12 @@ fn walk_stage(stage: Stage, folder: PathBuf, cases: &mut Vec<Case>, problems: &m
     }
     let texts: Vec<_> = found.iter().map(|case| case.text().unwrap_or_default()).collect();
     for (case, text) in found.iter().zip(&texts) {
-        problems.extend(directive::parse(stage, text).err().map(|why| format!("{}: {why}", here(&case.file()))));
+        problems
+            .extend(directive::parse(stage, text).err().map(|why| format!("{}: {why}", here(&case.file()))));
     }
     let suffixes = stage.snapshots();
-    let snapshots = |case: &Case| suffixes.iter().map(|suffix| format!("{}{suffix}.snap", case.name)).collect();
+    let snapshots =
+        |case: &Case| suffixes.iter().map(|suffix| format!("{}{suffix}.snap", case.name)).collect();
     let snapshots: BTreeSet<String> = found.iter().flat_map::<Vec<_>, _>(snapshots).collect();
     for name in names.iter().filter(|name| !name.ends_with(".pkt") && !snapshots.contains(*name)) {
         match name.as_str() {

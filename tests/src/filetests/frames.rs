@@ -61,6 +61,7 @@ fn check_program(
     if !wrong.is_empty() {
         return Err(wrong.join("\n"));
     }
-    let packets: Vec<_> = directives.frames.iter().map(|(_, frame)| (frame.clone(), Env::default())).collect();
+    let packets: Vec<_> =
+        directives.frames.iter().map(|(_, frame)| (frame.clone(), Env::default())).collect();
     agree::check(bench, runner, subject, &packets)
 }

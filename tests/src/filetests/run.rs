@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use libtest_mimic::{Completion, Failed, Trial};
-use pktc_driver::options::Level;
+use pktc_driver::options::Access;
 use pktc_driver::{Options, Subject, build, check as check_source, programs};
 use pktc_semantics::typed::{StepKind, TestTarget};
 use pktc_testing::compose::compose;
@@ -11,7 +11,7 @@ use pktc_testing::engine::Env;
 use pktc_testing::runner::{NoEngine, Setup, TestResult, run_tests};
 use pktc_testing::snapshot::Disk;
 
-use crate::engines::{Bench, Runner, word};
+use crate::engines::{Bench, LEVELS, Runner, word};
 
 use super::agree::{self, Sent};
 use super::directive::{CounterLine, Directives, HexLine, parse};
@@ -106,8 +106,11 @@ fn packets(bench: &Bench, directives: &Directives) -> Result<Vec<(Subject, Vec<S
             let composed = compose(program, packet).map_err(|error| bench.render(&[*error]))?;
             let usual = Env::default();
             let (ifindex, queue) = (composed.ifindex, composed.queue);
-            let env =
-                Env { ifindex: ifindex.unwrap_or(usual.ifindex), queue: queue.unwrap_or(usual.queue), ..usual };
+            let env = Env {
+                ifindex: ifindex.unwrap_or(usual.ifindex),
+                queue: queue.unwrap_or(usual.queue),
+                ..usual
+            };
             for _ in 0..*repeat {
                 add(subject_of(test.of), (composed.frame.clone(), env.clone()));
             }
@@ -166,8 +169,8 @@ pub(super) fn object_trial(name: &str, case: &Case) -> Trial {
 fn check_object(case: &Case) -> Result<(), Failed> {
     let bench = bench(case)?;
     let subjects: Vec<_> = programs(bench.checked()).into_iter().map(Subject::Xdp).collect();
-    for level in [Level::O0, Level::O2] {
-        let options = Options { level, ..Options::default() };
+    for (access, level) in Access::ALL.into_iter().flat_map(|access| LEVELS.map(|level| (access, level))) {
+        let options = Options { access, level, ..Options::default() };
         let build = || build(bench.checked(), &subjects, &options).map_err(|errors| bench.render(&errors));
         let built = build()?;
         if subjects.is_empty() {
@@ -180,7 +183,7 @@ fn check_object(case: &Case) -> Result<(), Failed> {
             }
         }
         if built.object != build()?.object {
-            return Err(format!("two builds at {level:?} differ").into());
+            return Err(format!("two builds at {access:?}, {level:?} differ").into());
         }
     }
     Ok(())
