@@ -159,7 +159,7 @@ fn entries(bench: &Bench, subject: Subject) -> BTreeMap<String, usize> {
     rules.chain(named).enumerate().map(|(index, name)| (name, index)).collect()
 }
 
-/// A trial of the object as users get it, with all programs of the file.
+/// A trial of the object as users get it, with all programs of the file, or of its chains if it has none.
 pub(super) fn object_trial(name: &str, case: &Case) -> Trial {
     let case = case.clone();
     Trial::test(format!("{name}@object"), move || check_object(&case))
@@ -168,14 +168,14 @@ pub(super) fn object_trial(name: &str, case: &Case) -> Trial {
 /// Each level's object can be parsed, and is built a second time with the same bytes.
 fn check_object(case: &Case) -> Result<(), Failed> {
     let bench = bench(case)?;
-    let subjects: Vec<_> = programs(bench.checked()).into_iter().map(Subject::Xdp).collect();
+    let mut subjects: Vec<_> = programs(bench.checked()).into_iter().map(Subject::Xdp).collect();
+    if subjects.is_empty() {
+        subjects = bench.program().chains.keys().map(Subject::Chain).collect();
+    }
     for (access, level) in Access::ALL.into_iter().flat_map(|access| LEVELS.map(|level| (access, level))) {
         let options = Options { access, level, ..Options::default() };
         let build = || build(bench.checked(), &subjects, &options).map_err(|errors| bench.render(&errors));
         let built = build()?;
-        if subjects.is_empty() {
-            continue;
-        }
         let parsed = aya_obj::Object::parse(&built.object).map_err(|error| format!("aya-obj: {error}"))?;
         for program in &built.metadata.programs {
             if !parsed.programs.contains_key(&program.name) {
