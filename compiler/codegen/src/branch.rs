@@ -16,9 +16,12 @@ use crate::module::MachineInsn;
 /// Slots between two sites at most (but for the islands themselves).
 const SITE_DISTANCE: usize = 4096;
 
-/// How far off an island is made at most. Less than 16 bits reach, so that it stays in reach while others are
-/// added.
-const ISLAND_REACH: usize = 28_000;
+/// How far a jump goes at most. 16 bits hold twice as much, but the kernel's verifier makes several instructions of
+/// some (map lookups, reads of the context) and refuses a jump that no longer fits then.
+const REACH: i64 = 16_000;
+
+/// How far off an island is made at most. Less than [`REACH`], so that it stays in reach while others are added.
+const ISLAND_REACH: usize = 12_000;
 
 /// Rounds after which the search for islands gives up.
 const MOST_ROUNDS: u32 = 1000;
@@ -255,8 +258,8 @@ impl Islands {
     }
 }
 
-/// The distance from a jump at slot `from` to slot `to`, if 16 bits hold it.
+/// The distance from a jump at slot `from` to slot `to`, if it is at most [`REACH`].
 fn distance(from: usize, to: usize) -> Option<i32> {
     let distance = to as i64 - (from as i64 + 1);
-    i16::try_from(distance).ok().map(i32::from)
+    (distance.abs() <= REACH).then_some(distance as i32)
 }

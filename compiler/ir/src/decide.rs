@@ -80,7 +80,10 @@ impl BitSet {
 
     /// Its numbers, ascending.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.0.len() * 64).filter(|&index| self.contains(index))
+        self.0.iter().enumerate().flat_map(|(word, &bits)| {
+            let rest = std::iter::successors(Some(bits), |bits| Some(bits & bits.wrapping_sub(1)));
+            rest.take_while(|&bits| bits != 0).map(move |bits| word * 64 + bits.trailing_zeros() as usize)
+        })
     }
 }
 

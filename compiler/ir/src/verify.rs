@@ -48,8 +48,7 @@ pub fn verify_flow(flow: &Flow) -> Vec<String> {
 }
 
 fn meet(a: &Known, b: &Known) -> Known {
-    let mut assigned = BitSet::default();
-    a.assigned.iter().filter(|&value| b.assigned.contains(value)).for_each(|value| assigned.insert(value));
+    let assigned = a.assigned.both(&b.assigned);
     let base = match (a.base, b.base) {
         (Some((value, first)), Some((same, second))) if value == same => Some((value, first.min(second))),
         _ => None,
