@@ -9,9 +9,9 @@
 //! | `diag` | a wrong source | `//  ^^^^ error[E0203]` under the line, by hand; the rendering is a snapshot |
 //! | `ir`, `flow`, `asm` | a small program | a snapshot of what that stage puts out |
 //!
-//! `run` and `frames` cases run under every engine, access strategy and level; whatever else they say, engines must agree on each
-//! packet, cut at every length. The machine writes snapshots (`cargo insta review`), never verdicts or places of
-//! errors. A folder `lib` holds what the cases beside it use. An unknown directive, a file that is no case, a
+//! `run` and `frames` cases run under every engine, access strategy and level; whatever else they say, engines must
+//! agree on each packet, cut at every length. The machine writes snapshots (`cargo insta review`), never verdicts or
+//! places of errors. A folder `lib` holds what the cases beside it use. An unknown directive, a file that is no case, a
 //! snapshot without its case and a folder without cases are failures.
 
 mod agree;
