@@ -7,13 +7,13 @@ use std::collections::HashMap;
 
 use cranelift_entity::EntityRef;
 use pktc_bpf::{AluOp, Condition, Size, Width};
-use pktc_semantics::typed::{ExprKind, Header, HeaderId, Value as Value64};
+use pktc_semantics::typed::{Expr, ExprKind, Header, HeaderId, Value as Value64};
 
 use super::follow::Following;
 use super::state::{Counts, Pending, State, representative};
 use super::{Here, Specialiser};
 use crate::flow::{Arg, Block, End, Op, Value};
-use crate::layout::{certain_bytes, conditional_groups};
+use crate::layout::{certain_bytes, conditional_groups, static_bit};
 use crate::rule::{Item, ItemId, Part, Place, Slot, SlotId};
 
 /// Loads of the header at the cursor that are already made on this way.
@@ -117,10 +117,25 @@ impl<'a> Specialiser<'a> {
     pub(super) fn is_valid(&mut self, parsing: &mut Parsing<'_>, broken: Block) {
         for condition in &parsing.header.valid {
             let ok = self.new_block();
+            let (checked, loaded) = (parsing.checked, parsing.loaded.clone());
+            self.reach_own(parsing, condition, ok);
             self.own_condition(parsing, condition, ok, broken);
             self.current = ok;
+            if parsing.checked != checked {
+                (parsing.checked, parsing.loaded) = (checked, loaded);
+            }
         }
         parsing.length = self.own_length(parsing, broken);
+    }
+
+    /// Goes on in a new block only if the fields that `condition` reads are there: where a header may be cut
+    /// (`needs`), what asks for more is not asked.
+    fn reach_own(&mut self, parsing: &mut Parsing<'_>, condition: &Expr, cut: Block) {
+        let end = own_end(parsing.header, condition);
+        if end > parsing.checked {
+            self.must_fit(parsing, Arg::Const(u64::from(end)), cut);
+            parsing.checked = end;
+        }
     }
 
     /// Goes on in a new block only if all of the header is there.
@@ -567,6 +582,24 @@ pub(super) fn shortest(header: &Header) -> u32 {
         return certain;
     }
     certain.max(super::number::least(header, header.length.as_ref()) as u32)
+}
+
+/// How many bytes of `header` the fields reach that `expr` reads.
+fn own_end(header: &Header, expr: &Expr) -> u32 {
+    match &expr.kind {
+        ExprKind::Own(field) => {
+            let field = &header.fields[*field];
+            static_bit(field).map_or(0, |bit| (bit + field.bits).div_ceil(8))
+        }
+        ExprKind::Not(inner) | ExprKind::In { value: inner, .. } => own_end(header, inner),
+        ExprKind::And(parts) | ExprKind::Or(parts) => {
+            parts.iter().map(|part| own_end(header, part)).max().unwrap_or(0)
+        }
+        ExprKind::Compare { left, right, .. } | ExprKind::Binary { left, right, .. } => {
+            own_end(header, left).max(own_end(header, right))
+        }
+        _ => 0,
+    }
 }
 
 /// A header's length where its declaration fixes it.
