@@ -3,3 +3,4 @@
 pub mod engines;
 pub mod filetests;
 pub mod guest;
+pub mod random;
