@@ -64,7 +64,15 @@ impl Diagnostic {
 
     fn new(code: Code, severity: Severity, title: String, span: Span, text: String) -> Self {
         let primary = Label { span, text };
-        Diagnostic { code, severity, title, primary, secondary: Vec::new(), notes: Vec::new(), help: Vec::new() }
+        Diagnostic {
+            code,
+            severity,
+            title,
+            primary,
+            secondary: Vec::new(),
+            notes: Vec::new(),
+            help: Vec::new(),
+        }
     }
 
     /// Adds another place.
