@@ -3,6 +3,8 @@
 //! `PKTC_RANDOM_PROGRAMS` says how many programs are drawn (200), `PKTC_RANDOM_SEED` the number that the first is
 //! drawn from; without it half of them are always the same, and half are new in each run. The numbers are printed.
 
+#![expect(clippy::print_stderr, reason = "each run says what it drew")]
+
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
