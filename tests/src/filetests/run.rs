@@ -11,7 +11,7 @@ use pktc_testing::engine::Env;
 use pktc_testing::runner::{NoEngine, Setup, TestResult, run_tests};
 use pktc_testing::snapshot::Disk;
 
-use crate::engines::{Bench, LEVELS, Runner, word};
+use crate::engines::{Bench, LEVELS, Runner, hex, word};
 
 use super::agree::{self, Sent};
 use super::directive::{CounterLine, Directives, HexLine, parse};
@@ -22,9 +22,7 @@ pub(super) fn check(case: &Case, runner: Runner) -> Result<Completion, Failed> {
     let directives = parse(case.stage, &case.text()?)?;
     let mut bench = bench(case)?;
     let ignored = run_blocks(case, &mut bench, runner)?;
-    for line in &directives.hex {
-        check_hex(&mut bench, runner, line)?;
-    }
+    check_hex(&mut bench, runner, &directives.hex)?;
     let packets = packets(&bench, &directives)?;
     if packets.is_empty() {
         return Err("the case sends no packet".into());
@@ -78,18 +76,24 @@ fn only_program(bench: &Bench) -> Result<Subject, String> {
     }
 }
 
-fn check_hex(bench: &mut Bench, runner: Runner, line: &HexLine) -> Result<(), String> {
-    let subject = only_program(bench)?;
-    let mut engine = agree::engine(bench, runner, subject)?;
-    let outcome = engine.run(&line.frame, &Env::default());
-    let outcome = outcome.map_err(|error| format!("{}: {error:?}", crate::engines::hex(&line.frame)))?;
-    let rules = bench.rules(subject);
-    let rule = &rules.info(outcome.rule).name;
-    if word(outcome.verdict) == line.verdict && line.rule.as_ref().is_none_or(|expected| expected == rule) {
+/// Raw frames meet with what their lines say.
+fn check_hex(bench: &mut Bench, runner: Runner, lines: &[HexLine]) -> Result<(), String> {
+    if lines.is_empty() {
         return Ok(());
     }
-    let frame = crate::engines::hex(&line.frame);
-    Err(format!("expected {line:?}, got {} by {rule} for {frame}", word(outcome.verdict)))
+    let subject = only_program(bench)?;
+    let (mut engine, rules) = (agree::engine(bench, runner, subject)?, bench.rules(subject));
+    for line in lines {
+        let frame = hex(&line.frame);
+        let outcome = engine.run(&line.frame, &Env::default());
+        let outcome = outcome.map_err(|error| format!("{frame}: {error:?}"))?;
+        let (verdict, rule) = (word(outcome.verdict), &rules.info(outcome.rule).name);
+        if verdict != line.verdict || line.rule.as_ref().is_some_and(|expected| expected != rule) {
+            let expected = line.rule.as_deref().unwrap_or("any rule");
+            return Err(format!("{frame}: expected {} by {expected}, got {verdict} by {rule}", line.verdict));
+        }
+    }
+    Ok(())
 }
 
 /// All packets of the case by what they are sent to; a repeated one as often as it is sent.
