@@ -24,7 +24,7 @@ fn wrong_values_list_the_right_ones() {
     for (arguments, parts) in [
         (&["build", "-O3", "x.pkt"][..], &["invalid value '3'", "0, 2"][..]),
         (&["build", "--kernel", "4.19", "x.pkt"], &["5.10, 5.15, 5.18, 6.1, 6.6, latest"]),
-        (&["build", "--access", "auto", "x.pkt"], &["[possible values: direct]"]),
+        (&["build", "--access", "dynptr", "x.pkt"], &["[possible values: direct, bytes, auto]"]),
         (&["build", "--emit", "llvm", "x.pkt"], &["tokens, ast, typed, rules, flow, asm, object"]),
         (&["run", "x.pkt", "x.pcap", "--engine", "jit"], &["reference, vm, kernel"]),
         (&["run", "x.pkt"], &["<CAPTURE>"]),
