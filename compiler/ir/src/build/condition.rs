@@ -120,7 +120,12 @@ impl RuleBuilder<'_> {
     fn malformed(&mut self, who: Malformed, at: &Expr) -> Cond {
         let (scope, mut headers) = match who {
             Malformed::Packet => (Scope::default(), self.program.packet_headers.clone()),
-            Malformed::Header(instance) => (instance.scope, vec![instance.header]),
+            Malformed::Header(instance) => {
+                if instance.index != Index::At(0) {
+                    self.not_yet("whether one of several headers is malformed", at.span);
+                }
+                (instance.scope, vec![instance.header])
+            }
             Malformed::Union { scope, union } => (scope, self.program.unions[union].members.clone()),
         };
         headers.sort_unstable();
