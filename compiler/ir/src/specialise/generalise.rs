@@ -16,7 +16,7 @@ use crate::layout::low_bits;
 use crate::rule::{Item, ItemId, Slot, SlotId, Test};
 
 /// So many blocks may be specialised.
-const BUDGET: usize = 3000;
+const BUDGET: usize = 60_000;
 
 impl Specialiser<'_> {
     /// The block that goes on with `decision`, knowing `state` (restricted to what matters) or less.
