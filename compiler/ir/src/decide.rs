@@ -11,7 +11,7 @@ use pktc_diagnostics::Span;
 use pktc_semantics::rules::RuleId;
 use pktc_semantics::typed::{CounterId, HeaderId, Scope, Verdict};
 
-use crate::rule::{Action, Cond, Item, ItemId, Node, Num, RuleProgram, Slot, SlotId, Test};
+use crate::rule::{Action, Cond, Item, ItemId, Node, Num, RuleProgram, Slot, SlotId, Suspects, Test};
 
 /// A node of the graph.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,8 +38,10 @@ pub struct Needs {
     pub items: BitSet,
     /// Values.
     pub slots: BitSet,
-    /// The lists of headers whose malformation is asked, sorted.
-    pub malformed: Vec<(Scope, Vec<HeaderId>)>,
+    /// The headers whose malformation is asked, sorted.
+    pub malformed: Vec<Suspects>,
+    /// Items that many tests may be the first to ask for.
+    pub often: BitSet,
 }
 
 /// A set of small numbers.
@@ -97,6 +99,9 @@ pub struct DecisionGraph {
     pub entry: Decision,
 }
 
+/// An item that so many tests may be the first to ask for is asked often.
+const OFTEN: usize = 4;
+
 /// Writes out the control flow of `program`.
 #[must_use]
 pub fn build_decisions(program: &RuleProgram) -> DecisionGraph {
@@ -108,11 +113,44 @@ pub fn build_decisions(program: &RuleProgram) -> DecisionGraph {
     let entry = builder.body(&program.body, default, default);
     let steps = builder.steps;
     let mut needs: PrimaryMap<Decision, Rc<Needs>> = PrimaryMap::new();
-    for (step, _) in steps.values() {
-        let own = needs_of(program, step, &needs);
-        needs.push(own);
+    let mut askers: PrimaryMap<Decision, Rc<Askers>> = PrimaryMap::new();
+    for (decision, (step, _)) in &steps {
+        let own = askers_of(decision, step, &askers);
+        needs.push(needs_of(program, step, &own, &needs));
+        askers.push(own);
     }
     DecisionGraph { steps, needs, entry }
+}
+
+/// Of each item, which tests may be the first to ask for it: ascending, [`OFTEN`] of them at most.
+type Askers = Vec<Vec<Decision>>;
+
+fn askers_of(decision: Decision, step: &Step, known: &PrimaryMap<Decision, Rc<Askers>>) -> Rc<Askers> {
+    let (test, then, otherwise) = match step {
+        Step::Finish { .. } => return Rc::default(),
+        Step::Hit { next, .. } | Step::Count { next, .. } => return known[*next].clone(),
+        Step::Test { test, then, otherwise } => (test, &known[*then], &known[*otherwise]),
+    };
+    let mut askers = then.clone();
+    if !Rc::ptr_eq(then, otherwise) {
+        merge_askers(Rc::make_mut(&mut askers), otherwise);
+    }
+    if let Test::Present(item) = test {
+        let askers = Rc::make_mut(&mut askers);
+        askers.resize(askers.len().max(item.index() + 1), Vec::new());
+        askers[item.index()] = vec![decision];
+    }
+    askers
+}
+
+fn merge_askers(askers: &mut Askers, others: &Askers) {
+    askers.resize(askers.len().max(others.len()), Vec::new());
+    for (askers, others) in askers.iter_mut().zip(others) {
+        askers.extend(others);
+        askers.sort_unstable();
+        askers.dedup();
+        askers.truncate(OFTEN);
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -195,7 +233,12 @@ impl Builder {
     }
 }
 
-fn needs_of(program: &RuleProgram, step: &Step, known: &PrimaryMap<Decision, Rc<Needs>>) -> Rc<Needs> {
+fn needs_of(
+    program: &RuleProgram,
+    step: &Step,
+    askers: &Askers,
+    known: &PrimaryMap<Decision, Rc<Needs>>,
+) -> Rc<Needs> {
     match step {
         Step::Finish { .. } => Rc::default(),
         Step::Hit { next, .. } | Step::Count { next, .. } => known[*next].clone(),
@@ -203,19 +246,28 @@ fn needs_of(program: &RuleProgram, step: &Step, known: &PrimaryMap<Decision, Rc<
             let mut needs = (*known[*then]).clone();
             needs.add(&known[*otherwise]);
             needs.add_test(program, test);
+            needs.often = BitSet::default();
+            let often = askers.iter().enumerate().filter(|(_, askers)| askers.len() >= OFTEN);
+            often.for_each(|(item, _)| needs.often.insert(item));
             Rc::new(needs)
         }
     }
 }
 
 impl Needs {
+    /// Whether it matters that some `header` of that packet is malformed.
+    #[must_use]
+    pub fn ask_malformed(&self, scope: Scope, header: HeaderId) -> bool {
+        self.malformed.iter().any(|suspects| suspects.include_kind(scope, header))
+    }
+
     fn add(&mut self, other: &Needs) {
         self.items.union(&other.items);
         self.slots.union(&other.slots);
         other.malformed.iter().for_each(|who| self.add_malformed(who.clone()));
     }
 
-    fn add_malformed(&mut self, who: (Scope, Vec<HeaderId>)) {
+    fn add_malformed(&mut self, who: Suspects) {
         if let Err(place) = self.malformed.binary_search(&who) {
             self.malformed.insert(place, who);
         }
@@ -224,7 +276,7 @@ impl Needs {
     fn add_test(&mut self, program: &RuleProgram, test: &Test) {
         match test {
             Test::Present(item) => self.add_item(program, *item),
-            Test::Malformed { scope, headers } => self.add_malformed((*scope, headers.clone())),
+            Test::Malformed(suspects) => self.add_malformed(suspects.clone()),
             Test::Bytes { slot, .. } => self.add_slot(program, *slot),
             Test::Compare { left, right, .. } => {
                 self.add_num(program, left);

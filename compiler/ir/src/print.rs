@@ -119,10 +119,11 @@ impl RulePrinter<'_> {
     fn test(&self, test: &Test) -> String {
         match test {
             Test::Present(item) => self.item(&self.rules.items[*item]),
-            Test::Malformed { headers, .. } => {
-                let names: Vec<_> =
-                    headers.iter().map(|&id| self.program.headers[id].name.as_str()).collect();
-                format!("malformed({})", names.join(" "))
+            Test::Malformed(suspects) => {
+                let kinds = suspects.headers.iter();
+                let names: Vec<_> = kinds.map(|&id| self.program.headers[id].name.as_str()).collect();
+                let index = suspects.index.map_or(String::new(), |index| format!("[{index}]"));
+                format!("malformed({}){index}", names.join(" "))
             }
             Test::Bytes { slot, mask, value } => {
                 format!("{} & {mask:#x} == {value:#x}", slot_name(self.program, &self.rules.slots[*slot]))

@@ -102,8 +102,8 @@ pub enum Num {
 pub enum Test {
     /// The item is there.
     Present(ItemId),
-    /// A header of one of these kinds is malformed in that packet; sorted.
-    Malformed { scope: Scope, headers: Vec<HeaderId> },
+    /// A header is malformed.
+    Malformed(Suspects),
     /// A slot's bytes, masked, are these (all as they lie in the packet).
     Bytes { slot: SlotId, mask: u64, value: u64 },
     /// A comparison of numbers.
@@ -112,6 +112,31 @@ pub enum Test {
     Ranges { value: Num, ranges: Vec<(u64, u64)> },
     /// 16 bytes, as a big-endian number, lie in one of these ranges: sorted, apart, both ends included.
     WideRanges { high: SlotId, low: SlotId, ranges: Vec<(u128, u128)> },
+}
+
+/// Headers that a question about malformation asks for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Suspects {
+    /// In which packet.
+    pub scope: Scope,
+    /// Of which kinds; sorted.
+    pub headers: Vec<HeaderId>,
+    /// The how-manieth of its kind; `None`: any.
+    pub index: Option<u8>,
+}
+
+impl Suspects {
+    /// Whether `place` is one of them.
+    #[must_use]
+    pub fn include(&self, place: Place) -> bool {
+        self.include_kind(place.scope, place.header) && self.index.is_none_or(|index| index == place.index)
+    }
+
+    /// Whether some `header` of that packet is one of them.
+    #[must_use]
+    pub fn include_kind(&self, scope: Scope, header: HeaderId) -> bool {
+        self.scope == scope && self.headers.contains(&header)
+    }
 }
 
 /// A condition.

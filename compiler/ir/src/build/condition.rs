@@ -1,11 +1,13 @@
 //! Conditions: presence, malformation, and atoms over operands.
 
-use pktc_semantics::typed::{Expr, ExprKind, Index, Instance, Malformed, Scope, UnionId, UnionInstance};
+use pktc_semantics::typed::{
+    Expr, ExprKind, HeaderId, Index, Instance, Malformed, Scope, UnionId, UnionInstance,
+};
 
 use super::RuleBuilder;
 use super::operand::Operand;
 use crate::layout::condition_key;
-use crate::rule::{Cond, Item, ItemId, Num, Part, Place, Test};
+use crate::rule::{Cond, Item, ItemId, Num, Part, Place, Suspects, Test};
 
 impl RuleBuilder<'_> {
     /// `expr` as a condition; where it has no value, it is false.
@@ -75,15 +77,17 @@ impl RuleBuilder<'_> {
 
     /// Where `instance` is; `None` for the last of a header that repeats by itself.
     pub(super) fn place(&self, instance: Instance) -> Option<Place> {
-        let in_group = |union: &pktc_semantics::typed::Union| {
-            union.repeats.is_some() && union.members.contains(&instance.header)
-        };
         let index = match instance.index {
             Index::At(index) => index,
-            Index::Last if self.program.unions.values().any(in_group) => Place::LAST,
+            Index::Last if self.in_group(instance.header) => Place::LAST,
             Index::Last => return None,
         };
         Some(Place { scope: instance.scope, header: instance.header, index })
+    }
+
+    /// Whether `header` is a member of a repeating union.
+    fn in_group(&self, header: HeaderId) -> bool {
+        self.program.unions.values().any(|union| union.repeats.is_some() && union.members.contains(&header))
     }
 
     pub(super) fn item(&mut self, key: String, item: Item) -> ItemId {
@@ -118,17 +122,28 @@ impl RuleBuilder<'_> {
     }
 
     fn malformed(&mut self, who: Malformed, at: &Expr) -> Cond {
-        let (scope, mut headers) = match who {
-            Malformed::Packet => (Scope::default(), self.program.packet_headers.clone()),
+        let (scope, mut headers, index) = match who {
+            Malformed::Packet => (Scope::default(), self.program.packet_headers.clone(), None),
             Malformed::Header(instance) => {
-                if instance.index != Index::At(0) {
-                    self.not_yet("whether one of several headers is malformed", at.span);
-                }
-                (instance.scope, vec![instance.header])
+                (instance.scope, vec![instance.header], self.malformed_index(instance, at))
             }
-            Malformed::Union { scope, union } => (scope, self.program.unions[union].members.clone()),
+            Malformed::Union { scope, union } => (scope, self.program.unions[union].members.clone(), None),
         };
         headers.sort_unstable();
-        Cond::Test(Test::Malformed { scope, headers }, at.span)
+        Cond::Test(Test::Malformed(Suspects { scope, headers, index }), at.span)
+    }
+
+    /// Which of its kind `instance.malformed` asks for: the bare name asks for any, and as nothing follows a
+    /// malformed header, so does the innermost.
+    fn malformed_index(&mut self, instance: Instance, at: &Expr) -> Option<u8> {
+        match instance.index {
+            Index::At(0) | Index::Last => None,
+            Index::At(index) => {
+                if self.in_group(instance.header) {
+                    self.not_yet("whether one of several members of a union is malformed", at.span);
+                }
+                Some(index)
+            }
+        }
     }
 }

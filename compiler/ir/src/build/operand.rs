@@ -4,12 +4,12 @@
 use pktc_bpf::Size;
 use pktc_diagnostics::Span;
 use pktc_semantics::typed::{
-    BinaryOp, Expr, ExprKind, Field, FieldIndex, Header, Index, Instance, PacketField, Scope, Type,
+    BinaryOp, Expr, ExprKind, Field, FieldIndex, Header, Index, Instance, PacketField, Position, Scope, Type,
     UnionFieldKind, UnionInstance, Value,
 };
 
 use super::RuleBuilder;
-use crate::layout::{Container, certain_bytes, static_bit};
+use crate::layout::{Container, certain_bytes, condition_key, low_bits, static_bit};
 use crate::rule::{Cond, ItemId, Num, Part, Place, Slot, SlotId, Test};
 
 /// What an operand turned out to be.
@@ -228,27 +228,29 @@ impl<'b> RuleBuilder<'b> {
         let (Some(present), Some(place)) = (self.header_item(instance), self.place(instance)) else {
             return self.last(instance, span, &mut |this, at| this.field(at, field, span, then));
         };
-        let Some(bit) = static_bit(declared) else {
-            self.not_yet("a field whose place varies", span);
+        let Some(placements) = placements(header, declared) else {
+            self.not_yet("a field whose place varies so much", span);
             return Cond::Const(false);
         };
-        let mut conditions = vec![Cond::Test(Test::Present(present), span)];
-        let end = (bit + declared.bits).div_ceil(8);
-        let (item, limit) = if declared.when.is_none() && end <= certain_bytes(header) {
-            (present, certain_bytes(header))
-        } else {
-            let end = part_end(header, declared, end);
-            let part = Part { place, when: declared.when.clone(), end, in_payload: false };
-            let item = self.part_item(part);
-            conditions.push(Cond::Test(Test::Present(item), span));
-            (item, end)
-        };
-        let Some(operand) = self.field_operand(declared, place, item, bit, limit) else {
-            self.not_yet("a field of this width", span);
-            return Cond::Const(false);
-        };
-        conditions.push(then(self, operand));
-        Cond::and(conditions)
+        let mut value = Cond::Const(false);
+        for (when, bit) in placements {
+            let end = (bit + declared.bits).div_ceil(8);
+            let (item, limit) = if when.is_none() && end <= certain_bytes(header) {
+                (present, certain_bytes(header))
+            } else {
+                let end = part_end(header, declared, end);
+                (self.part_item(Part { place, when, end, in_payload: false }), end)
+            };
+            let Some(operand) = self.field_operand(declared, place, item, bit, limit) else {
+                self.not_yet("a field of this width", span);
+                return Cond::Const(false);
+            };
+            let there =
+                if item == present { Cond::Const(true) } else { Cond::Test(Test::Present(item), span) };
+            let with_value = then(self, operand);
+            value = Cond::choose(there, with_value, value);
+        }
+        Cond::and([Cond::Test(Test::Present(present), span), value])
     }
 
     /// `of` the innermost of a header's instances.
@@ -295,12 +297,34 @@ impl<'b> RuleBuilder<'b> {
                 size,
             })),
             Type::Bool | Type::Uint { .. } | Type::Enum(_) | Type::Ipv4 | Type::Ip | Type::Tuple(_) => {
-                let found = Container::new(bit, field.bits, limit)?;
-                let slot = self.slot(Slot::Bytes { place, item, offset: found.offset, size: found.size });
-                let num = Num::Bits { slot, shift: found.shift, width: found.width };
+                let num = match Container::new(bit, field.bits, limit) {
+                    Some(found) => {
+                        let (offset, size) = (found.offset, found.size);
+                        let slot = self.slot(Slot::Bytes { place, item, offset, size });
+                        Num::Bits { slot, shift: found.shift, width: found.width }
+                    }
+                    None => self.spread(place, item, bit, field.bits)?,
+                };
                 if field.ty == Type::Ipv4 { Operand::Ipv4(num) } else { Operand::Num(num) }
             }
         })
+    }
+
+    /// `width` bits that no one load holds without reading beyond them; `None` beyond 8 bytes.
+    fn spread(&mut self, place: Place, item: ItemId, bit: u32, width: u32) -> Option<Num> {
+        let (first, end) = (bit / 8, (bit + width).div_ceil(8));
+        if end - first > 8 {
+            return None;
+        }
+        let at = |offset, size| Slot::Bytes { place, item, offset: first + offset, size };
+        let whole = joined(&self.chunks(end - first, at));
+        let below = end * 8 - bit - width;
+        if below == 0 && bit % 8 == 0 {
+            return Some(whole);
+        }
+        let by =
+            |op, left, right| Num::Binary { op, left: Box::new(left), right: Box::new(Num::Const(right)) };
+        Some(by(BinaryOp::And, by(BinaryOp::ShiftRight, whole, u64::from(below)), low_bits(width)))
     }
 
     fn slice(
@@ -347,13 +371,51 @@ impl<'b> RuleBuilder<'b> {
     }
 }
 
+/// Where a field can lie: a condition on the header's own fields for each bit at which it may start. `None`: it is
+/// counted from the header's end, or there are too many.
+fn placements(header: &Header, field: &Field) -> Option<Vec<(Option<Expr>, u32)>> {
+    /// Fields before it that may be missing, so that all combinations stay few.
+    const MANY: usize = 4;
+    let Position::Start { bits, plus } = &field.position else { return None };
+    let mut groups: Vec<(&Expr, u32)> = Vec::new();
+    for before in plus.iter().map(|&before| &header.fields[before]) {
+        let when = before.when.as_ref()?;
+        match groups.iter_mut().find(|(known, _)| condition_key(known) == condition_key(when)) {
+            Some((_, bits)) => *bits += before.bits,
+            None => groups.push((when, before.bits)),
+        }
+    }
+    if groups.len() > MANY {
+        return None;
+    }
+    let mut placements = vec![(field.when.iter().cloned().collect::<Vec<_>>(), *bits)];
+    for (when, bits) in groups {
+        let missing = Expr { kind: ExprKind::Not(Box::new(when.clone())), ..when.clone() };
+        let both = |(conditions, bit): (Vec<Expr>, u32)| {
+            let with = |condition: &Expr| [conditions.clone(), vec![condition.clone()]].concat();
+            [(with(when), bit + bits), (with(&missing), bit)]
+        };
+        placements = placements.into_iter().flat_map(both).collect();
+    }
+    Some(placements.into_iter().map(|(conditions, bit)| (all_of(conditions), bit)).collect())
+}
+
+fn all_of(mut conditions: Vec<Expr>) -> Option<Expr> {
+    if conditions.len() < 2 {
+        return conditions.pop();
+    }
+    let (ty, span) = (conditions[0].ty.clone(), conditions[0].span);
+    Some(Expr { kind: ExprKind::And(conditions), ty, span })
+}
+
 /// How far a field's part reaches: all fields under one condition come together, unless the header may be cut.
 fn part_end(header: &Header, field: &Field, end: u32) -> u32 {
     let Some(when) = field.when.as_ref().filter(|_| header.needs.is_none()) else { return end };
-    let key = crate::layout::condition_key(when);
-    let group = header.fields.iter().filter(|other| {
-        !other.is_view && other.when.as_ref().is_some_and(|when| crate::layout::condition_key(when) == key)
-    });
+    let key = condition_key(when);
+    let group = header
+        .fields
+        .iter()
+        .filter(|other| !other.is_view && other.when.as_ref().is_some_and(|when| condition_key(when) == key));
     group.filter_map(|other| Some((static_bit(other)? + other.bits).div_ceil(8))).fold(end, u32::max)
 }
 

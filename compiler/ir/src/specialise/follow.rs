@@ -4,7 +4,7 @@ use pktc_bpf::{AluOp, Condition, Width};
 use pktc_semantics::typed::{ExprKind, HeaderId, Next, NextKind, Scope, UnionId};
 
 use super::parse::{Parsing, shortest, static_length};
-use super::state::{Counts, Pending, State, representative};
+use super::state::{Counts, Pending, State};
 use super::{Here, Specialiser};
 use crate::flow::{Arg, Block, End, Op};
 use crate::graph::edges;
@@ -72,8 +72,7 @@ impl Specialiser<'_> {
     fn asks_for_all_before(&self, target: Target, scope: Scope, here: &Here) -> bool {
         match target {
             Target::Header(header) => {
-                shortest(self.outlook.graph.header(header)) > 0
-                    && representative((scope, header), &here.needs).is_none()
+                shortest(self.outlook.graph.header(header)) > 0 && !here.needs.ask_malformed(scope, header)
             }
             Target::Group(_) => false,
         }
@@ -198,7 +197,9 @@ impl Specialiser<'_> {
             let too_deep =
                 count_of(&following.counts, header) >= self.outlook.graph.header(header).repeats as u8;
             if too_deep {
-                let broken = self.malformed_block(header, &Here { rest: state, ..copy_of(here) });
+                let index = count_of(&following.counts, header);
+                let place = Place { scope: following.place.scope, header, index };
+                let broken = self.malformed_block(place, &Here { rest: state, ..copy_of(here) });
                 return self.end(End::Goto(broken));
             }
         }

@@ -16,7 +16,7 @@ use crate::layout::low_bits;
 use crate::rule::{Item, ItemId, Slot, SlotId, Test};
 
 /// So many blocks may be specialised.
-const BUDGET: usize = 60_000;
+const BUDGET: usize = 3000;
 
 impl Specialiser<'_> {
     /// The block that goes on with `decision`, knowing `state` (restricted to what matters) or less.
@@ -49,12 +49,13 @@ impl Specialiser<'_> {
         };
         let (mut general, mut there, mut absent) = (state.clone(), Vec::new(), Vec::new());
         for item in self.decisions.needs[decision].items.iter().map(ItemId::new) {
+            let present = state.present.contains(item.index());
             let open = state.pending.iter().any(|pending| self.outlook.leads_to_item(pending, item));
-            if open || asked == Some(item) {
+            if open && !present || asked == Some(item) {
                 continue;
             }
             if !state.stored.contains(item.index()) {
-                if state.present.contains(item.index()) { there.push(item) } else { absent.push(item) }
+                if present { there.push(item) } else { absent.push(item) }
             }
             general.stored.insert(item.index());
             general.pending.push(Pending::Stored { item });

@@ -446,11 +446,10 @@ impl Specialiser<'_> {
     /// A malformed member: which one, as far as rules tell them apart.
     fn bad_member(&mut self, group: &Loop, here: &Here) {
         let scope = group.scope;
-        let mut classes: Vec<(HeaderId, Vec<u64>)> = Vec::new();
+        let mut classes: Vec<(Place, Vec<u64>)> = Vec::new();
         for (value, member) in self.member_values(group.union) {
-            let Some((_, class)) = super::state::representative((scope, member), &here.needs) else {
-                continue;
-            };
+            let place = Place { scope, header: member, index: 0 };
+            let Some(class) = super::state::representative(place, &here.needs) else { continue };
             match classes.iter_mut().find(|(known, _)| *known == class) {
                 Some((_, values)) => values.push(value),
                 None => classes.push((class, vec![value])),
@@ -461,7 +460,7 @@ impl Specialiser<'_> {
         let count = classes.len();
         for (nth, (class, values)) in classes.into_iter().enumerate() {
             let mut state = self.behind(group, here);
-            state.malformed.push((scope, class));
+            state.malformed.push(class);
             let block = self.block_for(here.decision, state);
             if complete && nth + 1 == count {
                 return self.end(End::Goto(block));

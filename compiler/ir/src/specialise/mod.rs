@@ -112,7 +112,9 @@ impl<'a> Specialiser<'a> {
             cursor: Some(place),
             ..State::default()
         };
-        self.block_for(self.decisions.entry, start);
+        let entry = self.decisions.entry;
+        let start = self.outlook.restrict(start, &self.decisions.needs[entry]);
+        self.specialised(entry, start);
         while let Some((block, decision, state)) = self.open.pop() {
             self.current = block;
             self.fill(decision, state);
@@ -164,6 +166,9 @@ impl<'a> Specialiser<'a> {
                     }
                     Answer::Open(pending) => return self.advance(pending, state, decision),
                     Answer::Runtime => {
+                        if let Some(pending) = self.wanted_early(decision, &state) {
+                            return self.advance(pending, state, decision);
+                        }
                         let then = self.block_for(*then, state.clone());
                         let otherwise = self.block_for(*otherwise, state);
                         return self.test(test, then, otherwise);
@@ -173,15 +178,26 @@ impl<'a> Specialiser<'a> {
         }
     }
 
+    /// What is to be parsed before a test though the test does not ask for it: many tests ahead do, and each that
+    /// came first would have a parse of its own.
+    fn wanted_early(&self, decision: Decision, state: &State) -> Option<usize> {
+        let often = &self.decisions.needs[decision].often;
+        let leads = |pending: &Pending| {
+            let parses = !matches!(pending, Pending::Stored { .. });
+            parses && often.iter().any(|item| self.outlook.leads_to_item(pending, ItemId::new(item)))
+        };
+        state.pending.iter().position(leads)
+    }
+
     fn answer(&self, test: &Test, state: &State) -> Answer {
         match test {
             Test::Present(item) => self.answer_present(*item, state),
-            Test::Malformed { scope, headers } => {
-                if state.malformed.iter().any(|(of, header)| of == scope && headers.contains(header)) {
+            Test::Malformed(suspects) => {
+                if state.malformed.iter().any(|&place| suspects.include(place)) {
                     return Answer::Known(true);
                 }
                 let open = |pending: &Pending| {
-                    headers.iter().any(|&header| self.outlook.leads_to_header(pending, header))
+                    suspects.headers.iter().any(|&header| self.outlook.leads_to_header(pending, header))
                 };
                 state.pending.iter().position(open).map_or(Answer::Known(false), Answer::Open)
             }
@@ -195,8 +211,10 @@ impl<'a> Specialiser<'a> {
         if state.present.contains(item.index()) {
             return Answer::Known(true);
         }
-        let open = |pending: &Pending| self.outlook.leads_to_item(pending, item);
-        state.pending.iter().position(open).map_or(Answer::Known(false), Answer::Open)
+        let pending = &state.pending;
+        let stored = pending.iter().position(|pending| *pending == Pending::Stored { item });
+        let open = || pending.iter().position(|pending| self.outlook.leads_to_item(pending, item));
+        stored.or_else(open).map_or(Answer::Known(false), Answer::Open)
     }
 
     /// Makes one step with `state.pending[index]`; all outcomes try `decision` again.

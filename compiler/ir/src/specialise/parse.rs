@@ -7,10 +7,10 @@ use std::collections::HashMap;
 
 use cranelift_entity::EntityRef;
 use pktc_bpf::{AluOp, Condition, Size, Width};
-use pktc_semantics::typed::{Expr, ExprKind, Header, HeaderId, Value as Value64};
+use pktc_semantics::typed::{Expr, ExprKind, Header, Value as Value64};
 
 use super::follow::Following;
-use super::state::{Counts, Pending, State, representative};
+use super::state::{Counts, Pending, State};
 use super::{Here, Specialiser};
 use crate::flow::{Arg, Block, End, Op, Value};
 use crate::layout::{certain_bytes, conditional_groups, static_bit};
@@ -30,6 +30,8 @@ pub(super) struct Parsing<'h> {
     pub(super) checked: u32,
     pub(super) loaded: Loaded,
     pub(super) length: Arg,
+    /// Whether something ahead asks where it ends.
+    pub(super) end_matters: bool,
     /// The header's loads that rules ahead read as well.
     pub(super) wanted: Vec<(u32, Size, SlotId)>,
 }
@@ -40,7 +42,7 @@ const NEAR: u64 = 64;
 impl<'a> Specialiser<'a> {
     pub(super) fn parse_header(&mut self, place: Place, enclosed: bool, counts: Counts, here: &Here) {
         let mut parsing = self.parsing(place, enclosed, here);
-        let broken = self.malformed_block(place.header, here);
+        let broken = self.malformed_block(place, here);
         if let Some(next) = self.only_leads_on(place, enclosed, here) {
             self.fits(&mut parsing, broken);
             let following = Following { place, next, enclosed, counts, taken: Vec::new() };
@@ -57,7 +59,7 @@ impl<'a> Specialiser<'a> {
     /// A header that is broken and one that selects nothing then come to the same, so selecting comes first.
     fn only_leads_on(&self, place: Place, enclosed: bool, here: &Here) -> Option<usize> {
         let asked = here.needs.items.iter().any(|item| self.owner(ItemId::new(item)) == Some(place));
-        let malformed = representative((place.scope, place.header), &here.needs).is_some();
+        let malformed = here.needs.ask_malformed(place.scope, place.header);
         let lengths = [Slot::PayloadLength(place), Slot::Truncated(place)];
         if asked || malformed || !self.needed_slots(here, |slot| lengths.contains(slot)).is_empty() {
             return None;
@@ -86,14 +88,31 @@ impl<'a> Specialiser<'a> {
             checked: 0,
             loaded: Loaded::default(),
             length: Arg::Const(0),
+            end_matters: self.end_matters(place, here),
             wanted: wanted.collect(),
         }
     }
 
-    /// Where the parse goes on when `header` is malformed.
-    pub(super) fn malformed_block(&mut self, header: HeaderId, here: &Here) -> Block {
+    /// Whether something ahead asks for what lies behind the header at `place`.
+    fn end_matters(&self, place: Place, here: &Here) -> bool {
+        let behind = |slot: &Slot| match slot {
+            Slot::Payload { place: of, .. } => *of == place,
+            Slot::PayloadLength(of) | Slot::Truncated(of) => *of == place,
+            Slot::Bytes { .. } | Slot::Member { .. } => false,
+        };
+        let follows = |next: usize| {
+            let (counts, taken) = (Vec::new(), Vec::new());
+            self.outlook
+                .matters(&Pending::Follow { place, next, enclosed: false, counts, taken }, &here.needs)
+        };
+        let header = self.outlook.graph.header(place.header);
+        !self.needed_slots(here, behind).is_empty() || (0..header.next.len()).any(follows)
+    }
+
+    /// Where the parse goes on when the header at `place` is malformed.
+    pub(super) fn malformed_block(&mut self, place: Place, here: &Here) -> Block {
         let mut state = here.rest.clone();
-        state.malformed.push((pktc_semantics::typed::Scope::default(), header));
+        state.malformed.push(place);
         self.block_for(here.decision, state)
     }
 
@@ -177,7 +196,12 @@ impl<'a> Specialiser<'a> {
         }
         let fixed = u64::from(header.fixed_bytes);
         let Some(length) = &header.length else {
-            return self.length_of_fields(parsing);
+            let whole = header.needs.is_none();
+            return if whole || parsing.end_matters {
+                self.length_of_fields(parsing)
+            } else {
+                Arg::Const(fixed)
+            };
         };
         let src = self.own_number(parsing, length);
         let length = self.header_values(parsing.place).length;
@@ -358,7 +382,7 @@ impl<'a> Specialiser<'a> {
             self.end(End::Branch { condition, width, left: content, right, then: absent, otherwise: ok });
             self.current = ok;
         }
-        if super::number::most(parsing.header, parsing.header.length.as_ref()) > NEAR {
+        if longest(parsing.header) > NEAR {
             return self.take_far_payload(parsing, item, end, absent, here);
         }
         let ok = self.new_block();
@@ -571,6 +595,7 @@ fn parsing_copy<'h>(parsing: &Parsing<'h>) -> Parsing<'h> {
         checked: parsing.checked,
         loaded: parsing.loaded.clone(),
         length: parsing.length,
+        end_matters: parsing.end_matters,
         wanted: parsing.wanted.clone(),
     }
 }
@@ -582,6 +607,15 @@ pub(super) fn shortest(header: &Header) -> u32 {
         return certain;
     }
     certain.max(super::number::least(header, header.length.as_ref()) as u32)
+}
+
+/// No instance of `header` is longer.
+fn longest(header: &Header) -> u64 {
+    if header.length.is_some() {
+        return super::number::most(header, header.length.as_ref());
+    }
+    let conditional: u32 = conditional_groups(header).iter().map(|(_, bits)| bits / 8).sum();
+    u64::from(header.fixed_bytes + conditional)
 }
 
 /// How many bytes of `header` the fields reach that `expr` reads.
@@ -609,9 +643,7 @@ pub(super) fn static_length(header: &Header) -> Option<u64> {
             ExprKind::Const(Value64::Uint(length)) => Some(length),
             _ => None,
         },
-        None if conditional_groups(header).is_empty() || header.needs.is_some() => {
-            Some(u64::from(header.fixed_bytes))
-        }
+        None if conditional_groups(header).is_empty() => Some(u64::from(header.fixed_bytes)),
         None => None,
     }
 }

@@ -1,6 +1,6 @@
 //! What is known of the packet at one point of the program, at compile time.
 
-use pktc_semantics::typed::{HeaderId, Scope, UnionId};
+use pktc_semantics::typed::{HeaderId, UnionId};
 
 use crate::decide::{BitSet, Needs};
 use crate::graph::Graph;
@@ -15,7 +15,7 @@ pub(super) struct State {
     /// Items whose presence is in a value, whether it is known here or not.
     pub(super) stored: BitSet,
     /// Headers that are malformed, sorted; one stands for all that no question tells apart.
-    pub(super) malformed: Vec<(Scope, HeaderId)>,
+    pub(super) malformed: Vec<Place>,
     /// What is still to be parsed.
     pub(super) pending: Vec<Pending>,
     /// The header at whose start the cursor stands, while something pending wants to know.
@@ -109,7 +109,7 @@ impl Outlook<'_> {
             || needs
                 .malformed
                 .iter()
-                .flat_map(|(_, headers)| headers)
+                .flat_map(|suspects| &suspects.headers)
                 .any(|&header| self.leads_to_header(pending, header))
     }
 
@@ -118,7 +118,7 @@ impl Outlook<'_> {
         state.present = needs.items.both(&state.present);
         state.stored = needs.items.both(&state.stored);
         state.pending.retain(|pending| self.matters(pending, needs));
-        state.malformed = state.malformed.iter().filter_map(|&who| representative(who, needs)).collect();
+        state.malformed = state.malformed.iter().filter_map(|&place| representative(place, needs)).collect();
         state.malformed.sort_unstable();
         state.malformed.dedup();
         if state.pending.iter().all(|pending| pending.at().is_none()) {
@@ -128,17 +128,17 @@ impl Outlook<'_> {
     }
 }
 
-/// The first header that every question in `needs` treats like `who`; `None` if none asks for it.
-pub(super) fn representative((scope, header): (Scope, HeaderId), needs: &Needs) -> Option<(Scope, HeaderId)> {
-    let asked = |header: HeaderId| -> Vec<bool> {
-        needs.malformed.iter().map(|(of, headers)| *of == scope && headers.contains(&header)).collect()
+/// The first place that every question in `needs` treats like `place`; `None` if none asks for it.
+pub(super) fn representative(place: Place, needs: &Needs) -> Option<Place> {
+    let asked = |place: Place| -> Vec<bool> {
+        needs.malformed.iter().map(|suspects| suspects.include(place)).collect()
     };
-    let pattern = asked(header);
-    let candidates = needs.malformed.iter().filter(|(of, _)| *of == scope).flat_map(|(_, headers)| headers);
-    candidates
-        .copied()
-        .filter(|&candidate| asked(candidate) == pattern)
-        .min()
-        .map(|found| (scope, found))
-        .filter(|_| pattern.contains(&true))
+    let pattern = asked(place);
+    let of_packet = needs.malformed.iter().filter(|suspects| suspects.scope == place.scope);
+    let candidates = of_packet.flat_map(|suspects| {
+        let indices = [0, place.index].into_iter().chain(suspects.index);
+        let at = move |header| indices.clone().map(move |index| Place { scope: place.scope, header, index });
+        suspects.headers.iter().copied().flat_map(at)
+    });
+    candidates.filter(|&candidate| asked(candidate) == pattern).min().filter(|_| pattern.contains(&true))
 }

@@ -33,7 +33,7 @@ impl Specialiser<'_> {
                 self.in_ranges(value, &ranges, width, then, otherwise);
             }
             Test::WideRanges { high, low, ranges } => self.wide_ranges(*high, *low, ranges, then, otherwise),
-            Test::Present(_) | Test::Malformed { .. } => unreachable!("states answer these"),
+            Test::Present(_) | Test::Malformed(_) => unreachable!("states answer these"),
         }
     }
 
