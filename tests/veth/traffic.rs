@@ -37,7 +37,18 @@ impl Tool {
         let path = object.object();
         match self {
             Tool::Ip => {
-                run(&["ip", "link", "set", "dev", INTERFACE, "xdpdrv", "object", &path, "section", "xdp"]);
+                run(&[
+                    "ip",
+                    "link",
+                    "set",
+                    "dev",
+                    INTERFACE,
+                    "xdpdrv",
+                    "object",
+                    &path,
+                    "section",
+                    "xdp.frags",
+                ]);
             }
             Tool::XdpLoader => {
                 run(&["xdp-loader", "load", "-m", "native", "-n", &object.program, INTERFACE, &path]);

@@ -9,6 +9,7 @@ use pktc_driver::options::{Access, Counters, Kernel, Level, Options};
 use pktc_loader::Mode;
 
 use crate::engines::EngineKind;
+use crate::failure::Failure;
 
 /// Compiles packet rules to BPF for XDP, runs them on captures, tests them, loads them.
 #[derive(Debug, Parser)]
@@ -37,7 +38,10 @@ pub(crate) struct BuildArguments {
     #[arg(short, long, value_name = "OBJ")]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) compilation: Compilation,
+    pub(crate) target: Target,
+    /// How much is optimised
+    #[arg(short = 'O', value_name = "LEVEL", default_value = "2", value_parser = one_of(&LEVELS, level_name))]
+    pub(crate) level: Level,
     /// Leave out the counters of rules
     #[arg(long)]
     pub(crate) no_counters: bool,
@@ -46,24 +50,34 @@ pub(crate) struct BuildArguments {
     pub(crate) emit: Option<Emit>,
 }
 
-/// How to compile.
+/// What objects are for.
 #[derive(Debug, Args)]
-pub(crate) struct Compilation {
-    /// How packet bytes are reached
-    #[arg(long, value_name = "HOW", default_value = "direct", value_parser = one_of(&Access::ALL, Access::name))]
-    access: Access,
+pub(crate) struct Target {
+    /// How packet bytes are reached [default: auto; for kernels before 5.18: direct]
+    #[arg(long, value_name = "HOW", value_parser = one_of(&Access::ALL, Access::name))]
+    access: Option<Access>,
     /// The oldest kernel that must take the object
     #[arg(long, value_name = "VERSION", default_value = "6.1", value_parser = one_of(&Kernel::ALL, Kernel::name))]
     kernel: Kernel,
-    /// How much is optimised
-    #[arg(short = 'O', value_name = "LEVEL", default_value = "2", value_parser = one_of(&LEVELS, level_name))]
-    level: Level,
 }
 
-impl Compilation {
+impl Target {
     /// As options of the pipeline.
-    pub(crate) fn options(&self, counters: Counters) -> Options {
-        Options { access: self.access, kernel: self.kernel, level: self.level, counters }
+    ///
+    /// # Errors
+    /// If the kernel lacks what the access needs.
+    pub(crate) fn options(&self, level: Level, counters: Counters) -> Result<Options, Failure> {
+        let kernel = self.kernel;
+        let access = self.access.unwrap_or(kernel.access());
+        if kernel.takes(access) {
+            return Ok(Options { access, kernel, level, counters });
+        }
+        Err(Failure::new(format!(
+            "`--access {}` needs a kernel that has packets in several buffers, which came with 5.18; for `--kernel {}` \
+             take `--access direct`",
+            access.name(),
+            kernel.name()
+        )))
     }
 }
 
@@ -91,6 +105,8 @@ pub(crate) struct RunArguments {
     /// Which program, where there are several
     #[arg(long, value_name = "NAME")]
     pub(crate) program: Option<String>,
+    #[command(flatten)]
+    pub(crate) target: Target,
 }
 
 /// Run the tests in the sources
@@ -105,6 +121,8 @@ pub(crate) struct TestArguments {
     /// Write the snapshots of `replay` as they come out now
     #[arg(long)]
     pub(crate) accept: bool,
+    #[command(flatten)]
+    pub(crate) target: Target,
 }
 
 /// Attach a program to an interface

@@ -1,8 +1,7 @@
 //! The engines by their names on the command line, and how a program comes into one.
 
 use pktc_diagnostics::Diagnostic;
-use pktc_driver::options::{Counters, Options};
-use pktc_driver::{Built, CounterRange, Subject};
+use pktc_driver::{Built, CounterRange, Options, Subject};
 use pktc_semantics::typed::TestTarget;
 use pktc_testing::engine::Engine;
 use pktc_testing::kernel::KernelEngine;
@@ -49,7 +48,8 @@ pub(crate) enum Unavailable {
     Failed(String),
 }
 
-/// A fresh engine with a program, or with a program that applies a chain.
+/// A fresh engine with a program, or with a program that applies a chain. It tells which rule decided if `options` have
+/// rules count.
 ///
 /// # Errors
 /// See [`Unavailable`].
@@ -57,13 +57,14 @@ pub(crate) fn start(
     kind: EngineKind,
     source: &Source,
     target: TestTarget,
+    options: &Options,
 ) -> Result<Box<dyn Engine>, Unavailable> {
     match kind {
         EngineKind::Reference => Ok(reference(source, target)),
-        EngineKind::Vm => vm(&build(source, target)?),
+        EngineKind::Vm => vm(&build(source, target, options)?),
         EngineKind::Kernel => {
             pktc_loader::probe().map_err(Unavailable::Missing)?;
-            kernel(&build(source, target)?)
+            kernel(&build(source, target, options)?)
         }
     }
 }
@@ -103,14 +104,12 @@ fn reference(source: &Source, target: TestTarget) -> Box<dyn Engine> {
     })
 }
 
-/// Builds one program with counters, by which engines find the rule that decided.
-fn build(source: &Source, target: TestTarget) -> Result<Built, Unavailable> {
+fn build(source: &Source, target: TestTarget, options: &Options) -> Result<Built, Unavailable> {
     let subject = match target {
         TestTarget::Xdp(xdp) => Subject::Xdp(xdp),
         TestTarget::Chain(chain) => Subject::Chain(chain),
     };
-    let options = Options { counters: Counters::On, ..Options::default() };
-    pktc_driver::build(&source.checked, &[subject], &options).map_err(Unavailable::Refused)
+    pktc_driver::build(&source.checked, &[subject], options).map_err(Unavailable::Refused)
 }
 
 /// The one program that was built: its name in the object, and where its rules count.

@@ -15,7 +15,7 @@ use crate::source::Source;
 /// Builds, and says on standard error what was written.
 pub(crate) fn build(arguments: &BuildArguments, console: &mut Console) -> Outcome {
     let counters = if arguments.no_counters { Counters::Off } else { Counters::AsWritten };
-    let options = arguments.compilation.options(counters);
+    let options = arguments.target.options(arguments.level, counters)?;
     let output = arguments.output.as_deref();
     match arguments.emit {
         Some(stage) => text(&Source::read(&arguments.file)?, stage, &options, output, console),

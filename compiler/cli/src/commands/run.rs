@@ -4,6 +4,7 @@ mod table;
 
 use std::path::Path;
 
+use pktc_driver::options::{Counters, Level};
 use pktc_semantics::rules::{RuleId, RuleInfo, RuleTable};
 use pktc_semantics::typed::{TestTarget, Verdict};
 use pktc_testing::capture::{self, Capture, CapturedPacket};
@@ -22,7 +23,8 @@ pub(crate) fn run(arguments: &RunArguments, console: &mut Console) -> Outcome {
     let source = Source::open(&arguments.file, console)?;
     let program = source.xdp(arguments.program.as_deref())?;
     let capture = read_capture(&arguments.capture, console)?;
-    let engine = engines::start(arguments.engine, &source, TestTarget::Xdp(program));
+    let options = arguments.target.options(Level::default(), Counters::On)?;
+    let engine = engines::start(arguments.engine, &source, TestTarget::Xdp(program), &options);
     let mut engine = engine.map_err(|unavailable| unavailable.fail(&source, console))?;
     let rules = RuleTable::new(source.program(), &source.checked.sources, &source.program().xdps[program]);
     let report = Report { source: &source, rules: &rules };

@@ -1,5 +1,6 @@
 //! `pktc test`: the tests in the sources.
 
+use pktc_driver::options::{Counters, Level, Options};
 use pktc_testing::runner::{self, Setup};
 use pktc_testing::snapshot;
 
@@ -12,10 +13,11 @@ use crate::source::Source;
 
 /// Tests every file; one with errors does not keep the next from being tested.
 pub(crate) fn test(arguments: &TestArguments, console: &mut Console) -> Outcome {
+    let options = arguments.target.options(Level::default(), Counters::On)?;
     let mut worst = Status::Done;
     for file in &arguments.files {
         let status = match Source::open(file, console) {
-            Ok(source) => test_file(&source, arguments, console)?,
+            Ok(source) => test_file(&source, arguments, &options, console)?,
             Err(failure) => failure.show(console),
         };
         worst = worst.max(status);
@@ -23,7 +25,12 @@ pub(crate) fn test(arguments: &TestArguments, console: &mut Console) -> Outcome 
     Ok(worst)
 }
 
-fn test_file(source: &Source, arguments: &TestArguments, console: &mut Console) -> Outcome {
+fn test_file(
+    source: &Source,
+    arguments: &TestArguments,
+    options: &Options,
+    console: &mut Console,
+) -> Outcome {
     let sources = &source.checked.sources;
     let setup = Setup {
         program: source.program(),
@@ -33,8 +40,9 @@ fn test_file(source: &Source, arguments: &TestArguments, console: &mut Console) 
         store: &mut snapshot::Disk,
         accept: arguments.accept,
     };
-    let report =
-        runner::run_tests(setup, &mut |target| Ok(engines::start(arguments.engine, source, target)?));
+    let report = runner::run_tests(setup, &mut |target| {
+        Ok(engines::start(arguments.engine, source, target, options)?)
+    });
     for notice in &report.notices {
         console.warning(notice);
     }
