@@ -8,7 +8,7 @@ use pktc_driver::Emit;
 use pktc_driver::options::{Access, Counters, Kernel, Level, Options};
 use pktc_loader::Mode;
 
-use crate::engines::EngineKind;
+use crate::engines::{EngineKind, Linear, Setting};
 use crate::failure::Failure;
 
 /// Compiles packet rules to BPF for XDP, runs them on captures, tests them, loads them.
@@ -99,14 +99,50 @@ pub(crate) struct RunArguments {
     /// One JSON object a packet: packet, verdict, rule, line (and file, if it is not FILE)
     #[arg(long)]
     pub(crate) json: bool,
-    /// What runs the program
-    #[arg(long, value_name = "ENGINE", default_value = "vm", value_parser = one_of(&EngineKind::ALL, EngineKind::name))]
-    pub(crate) engine: EngineKind,
     /// Which program, where there are several
     #[arg(long, value_name = "NAME")]
     pub(crate) program: Option<String>,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) running: Running,
+}
+
+/// How programs are run.
+#[derive(Debug, Args)]
+pub(crate) struct Running {
+    /// What runs the program
+    #[arg(long, value_name = "ENGINE", default_value = "vm", value_parser = one_of(&EngineKind::ALL, EngineKind::name))]
+    engine: EngineKind,
+    /// Bytes in the linear part of packets; or all lengths from 0 to the headers' end, which must give the same
+    #[arg(long, value_name = "N|sweep", value_parser = Linear::parse)]
+    linear: Option<Linear>,
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Running {
+    /// The engine's setting; with counters, by which engines find the rule that decided. `usual` is the linear part where
+    /// nothing is said.
+    ///
+    /// # Errors
+    /// See [`Target::options`]; if a sweep is asked of what sees the linear part only.
+    pub(crate) fn setting(&self, usual: fn(EngineKind) -> Linear) -> Result<Setting, Failure> {
+        let options = self.target.options(Level::default(), Counters::On)?;
+        let kind = self.engine;
+        // The reference does not compile, so it sees packets whole.
+        let whole = kind == EngineKind::Reference || options.access.frags();
+        let linear = match self.linear {
+            Some(Linear::Sweep) if !whole => {
+                return Err(Failure::new(
+                    "`--linear sweep` compares what is said of all lengths of the linear part, but with `--access direct` \
+                     rules see no more than that part; take `--access auto`",
+                ));
+            }
+            Some(linear) => linear,
+            None if whole => usual(kind),
+            None => Linear::Whole,
+        };
+        Ok(Setting { kind, linear, options })
+    }
 }
 
 /// Run the tests in the sources
@@ -115,14 +151,11 @@ pub(crate) struct TestArguments {
     /// The `.pkt` sources
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// What runs the programs
-    #[arg(long, value_name = "ENGINE", default_value = "vm", value_parser = one_of(&EngineKind::ALL, EngineKind::name))]
-    pub(crate) engine: EngineKind,
     /// Write the snapshots of `replay` as they come out now
     #[arg(long)]
     pub(crate) accept: bool,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) running: Running,
 }
 
 /// Attach a program to an interface

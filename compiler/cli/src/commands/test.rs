@@ -1,23 +1,22 @@
 //! `pktc test`: the tests in the sources.
 
-use pktc_driver::options::{Counters, Level, Options};
 use pktc_testing::runner::{self, Setup};
 use pktc_testing::snapshot;
 
 use crate::arguments::TestArguments;
 use crate::console::Console;
 use crate::disk::Disk;
-use crate::engines;
+use crate::engines::{self, EngineKind, Linear, Setting};
 use crate::failure::{Outcome, Status};
 use crate::source::Source;
 
 /// Tests every file; one with errors does not keep the next from being tested.
 pub(crate) fn test(arguments: &TestArguments, console: &mut Console) -> Outcome {
-    let options = arguments.target.options(Level::default(), Counters::On)?;
+    let setting = arguments.running.setting(usual)?;
     let mut worst = Status::Done;
     for file in &arguments.files {
         let status = match Source::open(file, console) {
-            Ok(source) => test_file(&source, arguments, &options, console)?,
+            Ok(source) => test_file(&source, arguments, &setting, console)?,
             Err(failure) => failure.show(console),
         };
         worst = worst.max(status);
@@ -25,10 +24,15 @@ pub(crate) fn test(arguments: &TestArguments, console: &mut Console) -> Outcome 
     Ok(worst)
 }
 
+/// Tests try every linear length where that costs little and finds something.
+fn usual(engine: EngineKind) -> Linear {
+    if engine == EngineKind::Vm { Linear::Sweep } else { Linear::Whole }
+}
+
 fn test_file(
     source: &Source,
     arguments: &TestArguments,
-    options: &Options,
+    setting: &Setting,
     console: &mut Console,
 ) -> Outcome {
     let sources = &source.checked.sources;
@@ -40,9 +44,7 @@ fn test_file(
         store: &mut snapshot::Disk,
         accept: arguments.accept,
     };
-    let report = runner::run_tests(setup, &mut |target| {
-        Ok(engines::start(arguments.engine, source, target, options)?)
-    });
+    let report = runner::run_tests(setup, &mut |target| Ok(engines::start(setting, source, target)?));
     for notice in &report.notices {
         console.warning(notice);
     }
