@@ -87,6 +87,8 @@ pub(crate) struct CheckArguments {
     /// The `.pkt` sources
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) target: Target,
 }
 
 /// Run a program on the packets of a capture, and show what becomes of each

@@ -51,6 +51,7 @@ fn object(source: &Source, options: &Options, output: Option<&Path>, console: &C
     let programs = source.xdps()?;
     let subjects: Vec<Subject> = programs.into_iter().map(Subject::Xdp).collect();
     let built = source.built(pktc_driver::build(&source.checked, &subjects, options), console)?;
+    source.tell_unseen(options, console);
     let output = output.map_or_else(|| default_output(&source.path), Path::to_path_buf);
     write(source, &output, &built.object, console)?;
     Ok(Status::Done)
