@@ -24,13 +24,13 @@ fn trial(series: &'static str) -> Trial {
     match Guest::new(series) {
         Ok(guest) => {
             let note = guest.note.clone().unwrap_or_default();
-            Trial::test(name, move || boots(&guest)).with_kind(note)
+            Trial::test(name, move || boots(series, &guest)).with_kind(note)
         }
         Err(reason) => Trial::test(name, || Ok(())).with_kind(reason.to_string()).with_ignored_flag(true),
     }
 }
 
-fn boots(guest: &Guest) -> Result<(), Failed> {
+fn boots(series: &str, guest: &Guest) -> Result<(), Failed> {
     let drop_all = vec![set(0, XDP_DROP as i32), Insn::Exit];
     let table = vec![
         Insn::LoadMapValue { dst: Reg(1), map: MapIndex(0), offset: 1 },
@@ -41,6 +41,7 @@ fn boots(guest: &Guest) -> Result<(), Failed> {
         subject("drop all", drop_all, Vec::new())?,
         subject("from a table", table, vec![content(vec![0, 0, XDP_TX as u8])])?,
         subject("no verdict", vec![set(1, 0), Insn::Exit], Vec::new())?,
+        several_buffers()?,
     ];
     let started = Instant::now();
     let reports = guest.load(Path::new(env!("CARGO_BIN_EXE_pktc-guest")), &subjects)?;
@@ -56,15 +57,42 @@ fn boots(guest: &Guest) -> Result<(), Failed> {
         Answer::Rejected(reason) => assert!(reason.contains("R0 !read_ok"), "{reason}"),
         Answer::Verdicts(verdicts) => panic!("a program without a verdict was loaded: {verdicts:?}"),
     }
+    match &reports[3].answer {
+        Answer::Rejected(reason) => {
+            assert!(
+                reason.contains("which kernels can from 5.18 on; build it with `--kernel 5.10`"),
+                "{reason}"
+            );
+            assert_eq!(series, "5.10");
+        }
+        Answer::Verdicts(verdicts) => {
+            assert_eq!(verdicts, &[Some(XDP_DROP), None]);
+            assert_ne!(series, "5.10");
+        }
+    }
     Ok(())
 }
 
 /// A program with a packet of 60 bytes, and one that is too short for the kernel.
 fn subject(name: &str, insns: Vec<MachineInsn>, maps: Vec<MapDef>) -> Result<Subject, Failed> {
+    subject_in(name, insns, maps, false)
+}
+
+/// Drops all, and takes packets in several buffers.
+fn several_buffers() -> Result<Subject, Failed> {
+    subject_in("several buffers", vec![set(0, XDP_DROP as i32), Insn::Exit], Vec::new(), true)
+}
+
+fn subject_in(
+    name: &str,
+    insns: Vec<MachineInsn>,
+    maps: Vec<MapDef>,
+    frags: bool,
+) -> Result<Subject, Failed> {
     let mut sources = SourceMap::default();
     let file = sources.add("edge.pkt", "xdp edge { default drop; }\n");
     let lines = vec![(0, Span { file, start: 11, end: 18 })];
-    let program = Program { name: "edge".into(), frags: false, insns, lines, stack: 0 };
+    let program = Program { name: "edge".into(), frags, insns, lines, stack: 0 };
     let metadata = Metadata {
         counters: Vec::new(),
         programs: Vec::new(),

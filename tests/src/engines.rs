@@ -52,7 +52,7 @@ impl Runner {
             Runner::Vm(build) => ("vm", build),
             Runner::Kernel(build) => ("kernel", build),
         };
-        let access = if access == Access::default() { "" } else { &format!("-{}", access.name()) };
+        let access = if access == Access::Direct { "" } else { &format!("-{}", access.name()) };
         format!("{engine}{access}-{level:?}")
     }
 

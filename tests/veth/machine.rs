@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use pktc_object::Metadata;
@@ -23,6 +23,10 @@ pub(crate) fn missing(tools: &[&str]) -> Option<String> {
 
 /// Runs a command in the calling thread's namespace.
 pub(crate) fn output(command: &[&str]) -> Output {
+    // Two of them at a time fall over each other's lock.
+    static XDP_LOADER: Mutex<()> = Mutex::new(());
+    let _alone =
+        (command[0] == "xdp-loader").then(|| XDP_LOADER.lock().unwrap_or_else(PoisonError::into_inner));
     Command::new(command[0]).args(&command[1..]).output().unwrap()
 }
 
@@ -88,8 +92,8 @@ fn modified(path: &Path) -> SystemTime {
     path.metadata().and_then(|data| data.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// The rules under test; `NAME` is a name that no other test's program has at the moment.
-const RULES: &str = "\
+/// The usual rules under test; `NAME` is a name that no other test's program has at the moment.
+pub(crate) const RULES: &str = "\
 xdp NAME {
     default pass;
     rule port: udp.dport == 7001 => drop;
@@ -106,17 +110,19 @@ pub(crate) struct Object {
 }
 
 impl Object {
+    /// Of `rules`, built with these options.
+    ///
     /// # Errors
     /// If `pktc` cannot be built or does not build the object.
-    pub(crate) fn new() -> Result<Self, String> {
+    pub(crate) fn new(rules: &str, options: &[&str]) -> Result<Self, String> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let program = format!("v{}x{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let object = Object { folder, program };
-        std::fs::write(object.path("edge.pkt"), RULES.replace("NAME", &object.program))
+        std::fs::write(object.path("edge.pkt"), rules.replace("NAME", &object.program))
             .map_err(|error| error.to_string())?;
         let (source, target) = (object.source(), object.object());
-        let built = output(&[pktc()?, "build", &source, "-o", &target]);
+        let built = output(&[&[pktc()?, "build", &source, "-o", &target], options].concat());
         match built.status.success() {
             true => Ok(object),
             false => Err(format!("pktc build: {}", String::from_utf8_lossy(&built.stderr))),

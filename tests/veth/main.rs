@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails in a test fails the test")]
 
+mod jumbo;
 mod machine;
 mod network;
 mod object;
@@ -19,48 +20,81 @@ use traffic::Tool;
 /// What a test does.
 type Check = fn(&Pair, &Object);
 
-/// Each test, with the tools that it needs.
+/// Bytes of a usual frame behind Ethernet's header.
+const MTU: u32 = 1500;
+
+const IP: &[&str] = &["ip", "nsenter", "bpftool"];
+const XDP_LOADER: &[&str] = &["ip", "nsenter", "xdp-loader", "bpftool"];
+
+/// Each test of the usual rules, with the tools that it needs.
 const CHECKS: [(&str, Check, &[&str]); 8] = [
-    (
-        "ip_link_drops_what_it_should",
-        |pair, object| traffic::check(pair, object, Tool::Ip),
-        &["ip", "nsenter", "bpftool"],
-    ),
+    ("ip_link_drops_what_it_should", |pair, object| traffic::check(pair, object, Tool::Ip), IP),
     (
         "xdp_loader_drops_what_it_should",
         |pair, object| traffic::check(pair, object, Tool::XdpLoader),
-        &["ip", "nsenter", "xdp-loader", "bpftool"],
+        XDP_LOADER,
     ),
-    (
-        "bpftool_drops_what_it_should",
-        |pair, object| traffic::check(pair, object, Tool::Bpftool),
-        &["ip", "nsenter", "bpftool"],
-    ),
-    (
-        "pktc_load_drops_what_it_should",
-        |pair, object| traffic::check(pair, object, Tool::Pktc),
-        &["ip", "nsenter", "bpftool"],
-    ),
+    ("bpftool_drops_what_it_should", |pair, object| traffic::check(pair, object, Tool::Bpftool), IP),
+    ("pktc_load_drops_what_it_should", |pair, object| traffic::check(pair, object, Tool::Pktc), IP),
     (
         "pktc_load_in_skb_mode_drops_what_it_should",
         |pair, object| traffic::check(pair, object, Tool::PktcSkb),
-        &["ip", "nsenter", "bpftool"],
+        IP,
     ),
-    ("a_busy_interface_keeps_its_program", object::busy, &["ip", "nsenter", "bpftool"]),
-    ("a_dump_shows_the_lines_of_the_source", object::lines, &["ip", "nsenter", "bpftool"]),
-    ("a_skeleton_is_made", object::skeleton, &["ip", "nsenter", "bpftool"]),
+    ("a_busy_interface_keeps_its_program", object::busy, IP),
+    ("a_dump_shows_the_lines_of_the_source", object::lines, IP),
+    ("a_skeleton_is_made", object::skeleton, IP),
+];
+
+/// Each test with long frames: which access the rules are built for, and the tools that it needs.
+const JUMBO: [(&str, Check, &str, &[&str]); 8] = [
+    ("ip_link_takes_long_frames", |pair, object| jumbo::check(pair, object, Tool::Ip), "auto", IP),
+    (
+        "xdp_loader_takes_long_frames",
+        |pair, object| jumbo::check(pair, object, Tool::XdpLoader),
+        "auto",
+        XDP_LOADER,
+    ),
+    ("bpftool_takes_long_frames", |pair, object| jumbo::check(pair, object, Tool::Bpftool), "auto", IP),
+    ("pktc_load_takes_long_frames", |pair, object| jumbo::check(pair, object, Tool::Pktc), "auto", IP),
+    (
+        "pktc_load_in_skb_mode_takes_long_frames",
+        |pair, object| jumbo::check(pair, object, Tool::PktcSkb),
+        "auto",
+        IP,
+    ),
+    ("bytes_takes_long_frames", |pair, object| jumbo::check(pair, object, Tool::Ip), "bytes", IP),
+    ("sections_are_found_in_other_ways", jumbo::sections, "auto", XDP_LOADER),
+    ("direct_is_refused_before_long_frames", jumbo::direct, "direct", XDP_LOADER),
 ];
 
 fn main() {
-    let trials = CHECKS.map(|(name, check, tools)| {
-        Trial::ignorable_test(format!("kernel::{name}"), move || -> Result<Completion, Failed> {
-            if let Some(reason) = machine::missing(tools) {
-                return Ok(Completion::ignored_with(reason));
-            }
-            let object = Object::new()?;
-            network::with_pair(|pair| check(pair, &object))?;
-            Ok(Completion::Completed)
+    let usual = CHECKS.map(|(name, check, tools)| {
+        trial(name, tools, move || {
+            let object = Object::new(machine::RULES, &[])?;
+            network::with_pair(MTU, |pair| check(pair, &object))
         })
     });
-    libtest_mimic::run(&Arguments::from_args(), trials.into()).exit();
+    let jumbo = JUMBO.map(|(name, check, access, tools)| {
+        trial(name, tools, move || {
+            let object = Object::new(jumbo::RULES, &["--access", access])?;
+            network::with_pair(jumbo::MTU, |pair| check(pair, &object))
+        })
+    });
+    libtest_mimic::run(&Arguments::from_args(), usual.into_iter().chain(jumbo).collect()).exit();
+}
+
+/// A test that is ignored where a tool or a privilege is missing.
+fn trial(
+    name: &str,
+    tools: &'static [&'static str],
+    run: impl FnOnce() -> Result<(), String> + Send + 'static,
+) -> Trial {
+    Trial::ignorable_test(format!("kernel::{name}"), move || -> Result<Completion, Failed> {
+        if let Some(reason) = machine::missing(tools) {
+            return Ok(Completion::ignored_with(reason));
+        }
+        run()?;
+        Ok(Completion::Completed)
+    })
 }

@@ -11,9 +11,9 @@ const COUNT: usize = 10;
 /// Bytes in each.
 const PAYLOAD: usize = 100;
 /// Ethernet, IPv4 and UDP headers.
-const HEADERS4: u64 = 14 + 20 + 8;
+pub(crate) const HEADERS4: u64 = 14 + 20 + 8;
 /// Ethernet, IPv6 and UDP headers.
-const HEADERS6: u64 = 14 + 40 + 8;
+pub(crate) const HEADERS6: u64 = 14 + 40 + 8;
 /// How long counters may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -37,7 +37,18 @@ impl Tool {
         let path = object.object();
         match self {
             Tool::Ip => {
-                run(&["ip", "link", "set", "dev", INTERFACE, "xdpdrv", "object", &path, "section", "xdp"]);
+                run(&[
+                    "ip",
+                    "link",
+                    "set",
+                    "dev",
+                    INTERFACE,
+                    "xdpdrv",
+                    "object",
+                    &path,
+                    "section",
+                    "xdp.frags",
+                ]);
             }
             Tool::XdpLoader => {
                 run(&["xdp-loader", "load", "-m", "native", "-n", &object.program, INTERFACE, &path]);
@@ -60,7 +71,7 @@ impl Tool {
         }
     }
 
-    fn detach(self) {
+    pub(crate) fn detach(self) {
         match self {
             Tool::Ip => run(&["ip", "link", "set", "dev", INTERFACE, "xdpdrv", "off"]),
             Tool::XdpLoader => run(&["xdp-loader", "unload", "-a", INTERFACE]),
@@ -92,7 +103,7 @@ pub(crate) fn check(pair: &Pair, object: &Object, tool: Tool) {
 }
 
 /// Waits until the rule has counted so much, and no more.
-fn await_count(id: u32, rule: &str, expected: (u64, u64)) {
+pub(crate) fn await_count(id: u32, rule: &str, expected: (u64, u64)) {
     let started = Instant::now();
     while counted(id, rule).0 < expected.0 && started.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(20));

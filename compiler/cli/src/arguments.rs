@@ -8,7 +8,8 @@ use pktc_driver::Emit;
 use pktc_driver::options::{Access, Counters, Kernel, Level, Options};
 use pktc_loader::Mode;
 
-use crate::engines::EngineKind;
+use crate::engines::{EngineKind, Linear, Setting};
+use crate::failure::Failure;
 
 /// Compiles packet rules to BPF for XDP, runs them on captures, tests them, loads them.
 #[derive(Debug, Parser)]
@@ -37,7 +38,10 @@ pub(crate) struct BuildArguments {
     #[arg(short, long, value_name = "OBJ")]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) compilation: Compilation,
+    pub(crate) target: Target,
+    /// How much is optimised
+    #[arg(short = 'O', value_name = "LEVEL", default_value = "2", value_parser = one_of(&LEVELS, level_name))]
+    pub(crate) level: Level,
     /// Leave out the counters of rules
     #[arg(long)]
     pub(crate) no_counters: bool,
@@ -46,24 +50,34 @@ pub(crate) struct BuildArguments {
     pub(crate) emit: Option<Emit>,
 }
 
-/// How to compile.
+/// What objects are for.
 #[derive(Debug, Args)]
-pub(crate) struct Compilation {
-    /// How packet bytes are reached
-    #[arg(long, value_name = "HOW", default_value = "direct", value_parser = one_of(&Access::ALL, Access::name))]
-    access: Access,
+pub(crate) struct Target {
+    /// How packet bytes are reached [default: auto; for kernels before 5.18: direct]
+    #[arg(long, value_name = "HOW", value_parser = one_of(&Access::ALL, Access::name))]
+    access: Option<Access>,
     /// The oldest kernel that must take the object
     #[arg(long, value_name = "VERSION", default_value = "6.1", value_parser = one_of(&Kernel::ALL, Kernel::name))]
     kernel: Kernel,
-    /// How much is optimised
-    #[arg(short = 'O', value_name = "LEVEL", default_value = "2", value_parser = one_of(&LEVELS, level_name))]
-    level: Level,
 }
 
-impl Compilation {
+impl Target {
     /// As options of the pipeline.
-    pub(crate) fn options(&self, counters: Counters) -> Options {
-        Options { access: self.access, kernel: self.kernel, level: self.level, counters }
+    ///
+    /// # Errors
+    /// If the kernel lacks what the access needs.
+    pub(crate) fn options(&self, level: Level, counters: Counters) -> Result<Options, Failure> {
+        let kernel = self.kernel;
+        let access = self.access.unwrap_or(kernel.access());
+        if kernel.takes(access) {
+            return Ok(Options { access, kernel, level, counters });
+        }
+        Err(Failure::new(format!(
+            "`--access {}` needs a kernel that has packets in several buffers, which came with 5.18; for `--kernel {}` \
+             take `--access direct`",
+            access.name(),
+            kernel.name()
+        )))
     }
 }
 
@@ -73,6 +87,8 @@ pub(crate) struct CheckArguments {
     /// The `.pkt` sources
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) target: Target,
 }
 
 /// Run a program on the packets of a capture, and show what becomes of each
@@ -85,12 +101,50 @@ pub(crate) struct RunArguments {
     /// One JSON object a packet: packet, verdict, rule, line (and file, if it is not FILE)
     #[arg(long)]
     pub(crate) json: bool,
-    /// What runs the program
-    #[arg(long, value_name = "ENGINE", default_value = "vm", value_parser = one_of(&EngineKind::ALL, EngineKind::name))]
-    pub(crate) engine: EngineKind,
     /// Which program, where there are several
     #[arg(long, value_name = "NAME")]
     pub(crate) program: Option<String>,
+    #[command(flatten)]
+    pub(crate) running: Running,
+}
+
+/// How programs are run.
+#[derive(Debug, Args)]
+pub(crate) struct Running {
+    /// What runs the program
+    #[arg(long, value_name = "ENGINE", default_value = "vm", value_parser = one_of(&EngineKind::ALL, EngineKind::name))]
+    engine: EngineKind,
+    /// Bytes in the linear part of packets; or all lengths from 0 to the headers' end, which must give the same
+    #[arg(long, value_name = "N|sweep", value_parser = Linear::parse)]
+    linear: Option<Linear>,
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Running {
+    /// The engine's setting; with counters, by which engines find the rule that decided. `usual` is the linear part where
+    /// nothing is said.
+    ///
+    /// # Errors
+    /// See [`Target::options`]; if a sweep is asked of what sees the linear part only.
+    pub(crate) fn setting(&self, usual: fn(EngineKind) -> Linear) -> Result<Setting, Failure> {
+        let options = self.target.options(Level::default(), Counters::On)?;
+        let kind = self.engine;
+        // The reference does not compile, so it sees packets whole.
+        let whole = kind == EngineKind::Reference || options.access.frags();
+        let linear = match self.linear {
+            Some(Linear::Sweep) if !whole => {
+                return Err(Failure::new(
+                    "`--linear sweep` compares what is said of all lengths of the linear part, but with `--access direct` \
+                     rules see no more than that part; take `--access auto`",
+                ));
+            }
+            Some(linear) => linear,
+            None if whole => usual(kind),
+            None => Linear::Whole,
+        };
+        Ok(Setting { kind, linear, options })
+    }
 }
 
 /// Run the tests in the sources
@@ -99,12 +153,11 @@ pub(crate) struct TestArguments {
     /// The `.pkt` sources
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// What runs the programs
-    #[arg(long, value_name = "ENGINE", default_value = "vm", value_parser = one_of(&EngineKind::ALL, EngineKind::name))]
-    pub(crate) engine: EngineKind,
     /// Write the snapshots of `replay` as they come out now
     #[arg(long)]
     pub(crate) accept: bool,
+    #[command(flatten)]
+    pub(crate) running: Running,
 }
 
 /// Attach a program to an interface

@@ -1,11 +1,12 @@
 //! The engines by their names on the command line, and how a program comes into one.
 
 use pktc_diagnostics::Diagnostic;
-use pktc_driver::options::{Counters, Options};
-use pktc_driver::{Built, CounterRange, Subject};
-use pktc_semantics::typed::TestTarget;
+use pktc_driver::{Built, CounterRange, Options, Subject};
+use pktc_semantics::rules::RuleTable;
+use pktc_semantics::typed::{Program, TestTarget, Xdp};
 use pktc_testing::engine::Engine;
 use pktc_testing::kernel::KernelEngine;
+use pktc_testing::linear::{Split, Sweep};
 use pktc_testing::reference::{Reference, apply_chain};
 use pktc_testing::runner::NoEngine;
 use pktc_testing::vm::Vm;
@@ -39,6 +40,39 @@ impl EngineKind {
     }
 }
 
+/// How much of a packet lies in its linear part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Linear {
+    /// All.
+    Whole,
+    /// At most so many bytes.
+    Bytes(usize),
+    /// Each length from 0 to the headers' end, one after the other.
+    Sweep,
+}
+
+impl Linear {
+    /// As it is written on the command line.
+    ///
+    /// # Errors
+    /// What is expected.
+    pub(crate) fn parse(text: &str) -> Result<Linear, String> {
+        match text {
+            "sweep" => Ok(Linear::Sweep),
+            bytes => {
+                bytes.parse().map(Linear::Bytes).map_err(|_| "give a number of bytes, or `sweep`".into())
+            }
+        }
+    }
+}
+
+/// Which engine, how its packets lie in memory, and how what it runs is built.
+pub(crate) struct Setting {
+    pub(crate) kind: EngineKind,
+    pub(crate) linear: Linear,
+    pub(crate) options: Options,
+}
+
 /// Why a program does not come into an engine.
 pub(crate) enum Unavailable {
     /// It cannot be built.
@@ -49,21 +83,37 @@ pub(crate) enum Unavailable {
     Failed(String),
 }
 
-/// A fresh engine with a program, or with a program that applies a chain.
+/// A fresh engine with a program, or with a program that applies a chain. It tells which rule decided if `options` have
+/// rules count.
 ///
 /// # Errors
 /// See [`Unavailable`].
 pub(crate) fn start(
-    kind: EngineKind,
+    setting: &Setting,
     source: &Source,
     target: TestTarget,
 ) -> Result<Box<dyn Engine>, Unavailable> {
-    match kind {
+    let engine = plain(setting, source, target)?;
+    Ok(match setting.linear {
+        Linear::Whole => engine,
+        Linear::Bytes(bytes) => Box::new(Split::new(engine, bytes)),
+        Linear::Sweep => {
+            let program = source.program();
+            let rules = RuleTable::new(program, &source.checked.sources, &xdp(program, target));
+            Box::new(Sweep::new(engine, plain(setting, source, target)?, program, rules))
+        }
+    })
+}
+
+/// An engine that takes packets as they are.
+fn plain(setting: &Setting, source: &Source, target: TestTarget) -> Result<Box<dyn Engine>, Unavailable> {
+    let built = || build(source, target, &setting.options);
+    match setting.kind {
         EngineKind::Reference => Ok(reference(source, target)),
-        EngineKind::Vm => vm(&build(source, target)?),
+        EngineKind::Vm => vm(&built()?),
         EngineKind::Kernel => {
             pktc_loader::probe().map_err(Unavailable::Missing)?;
-            kernel(&build(source, target)?)
+            kernel(&built()?)
         }
     }
 }
@@ -96,21 +146,22 @@ impl From<Unavailable> for NoEngine {
 
 fn reference(source: &Source, target: TestTarget) -> Box<dyn Engine> {
     let program = source.program();
-    let sources = &source.checked.sources;
-    Box::new(match target {
-        TestTarget::Xdp(xdp) => Reference::new(program, sources, &program.xdps[xdp]),
-        TestTarget::Chain(chain) => Reference::new(program, sources, &apply_chain(program, chain)),
-    })
+    Box::new(Reference::new(program, &source.checked.sources, &xdp(program, target)))
 }
 
-/// Builds one program with counters, by which engines find the rule that decided.
-fn build(source: &Source, target: TestTarget) -> Result<Built, Unavailable> {
+fn xdp(program: &Program, target: TestTarget) -> Xdp {
+    match target {
+        TestTarget::Xdp(xdp) => program.xdps[xdp].clone(),
+        TestTarget::Chain(chain) => apply_chain(program, chain),
+    }
+}
+
+fn build(source: &Source, target: TestTarget, options: &Options) -> Result<Built, Unavailable> {
     let subject = match target {
         TestTarget::Xdp(xdp) => Subject::Xdp(xdp),
         TestTarget::Chain(chain) => Subject::Chain(chain),
     };
-    let options = Options { counters: Counters::On, ..Options::default() };
-    pktc_driver::build(&source.checked, &[subject], &options).map_err(Unavailable::Refused)
+    pktc_driver::build(&source.checked, &[subject], options).map_err(Unavailable::Refused)
 }
 
 /// The one program that was built: its name in the object, and where its rules count.

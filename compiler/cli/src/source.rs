@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use pktc_diagnostics::{Diagnostic, Severity, has_errors};
-use pktc_driver::Checked;
+use pktc_driver::{Checked, Options};
 use pktc_semantics::typed::{Program, XdpId};
 
 use crate::console::{Console, plural};
@@ -51,6 +51,11 @@ impl Source {
             ))
         })?;
         Ok(Source { path: path.to_owned(), checked: pktc_driver::check(path, &Disk) })
+    }
+
+    /// Shows what its programs do not see with this access.
+    pub(crate) fn tell_unseen(&self, options: &Options, console: &Console) {
+        console.diagnostics(&self.checked.sources, &pktc_driver::unseen(&self.checked, options));
     }
 
     /// The typed program, of a source that was [opened](Source::open).

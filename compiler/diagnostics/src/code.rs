@@ -90,4 +90,5 @@ codes! {
     SHADOWS = "W0005", "a name hides one of the standard library";
     DUPLICATE = "W0006", "a set names an element twice";
     LATER_FRAGMENTS = "W0007", "a rule on a transport header misses later fragments";
+    UNSEEN = "W0008", "a program sees only the first buffer of a packet that lies in several";
 }

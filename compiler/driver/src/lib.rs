@@ -7,9 +7,11 @@ mod emit;
 mod metadata;
 pub mod options;
 mod pipeline;
+mod unseen;
 
 pub use emit::{Emit, emit};
 pub use options::Options;
 pub use pipeline::{Built, Checked, Subject, build, check, programs};
 pub use pktc_object::{CounterRange, Metadata};
 pub use pktc_semantics::files::Files;
+pub use unseen::unseen;

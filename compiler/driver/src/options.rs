@@ -37,6 +37,18 @@ impl Kernel {
             Kernel::Latest => "latest",
         }
     }
+
+    /// How its programs reach packet bytes unless they are told otherwise.
+    #[must_use]
+    pub fn access(self) -> Access {
+        if self.takes(Access::Auto) { Access::Auto } else { Access::Direct }
+    }
+
+    /// Whether it has what `access` needs: packets in several buffers and the helpers that read them came with 5.18.
+    #[must_use]
+    pub fn takes(self, access: Access) -> bool {
+        !access.frags() || self >= Kernel::V5_18
+    }
 }
 
 /// How much is optimised.
@@ -62,7 +74,7 @@ pub enum Counters {
 }
 
 /// What a compilation may be told.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Options {
     /// How packet bytes are reached.
     pub access: Access,
@@ -72,4 +84,11 @@ pub struct Options {
     pub level: Level,
     /// Whether rules count.
     pub counters: Counters,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let kernel = Kernel::default();
+        Options { access: kernel.access(), kernel, level: Level::default(), counters: Counters::default() }
+    }
 }

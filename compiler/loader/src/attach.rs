@@ -63,6 +63,8 @@ pub enum AttachError {
         driver: Option<String>,
         /// The kernel's own words, or those of the error.
         reason: String,
+        /// Whether it may be because the program takes packets in one buffer only.
+        one_buffer: bool,
     },
     /// The programs there are not pktc's.
     Foreign {
@@ -100,12 +102,17 @@ impl fmt::Display for AttachError {
                 "program {other} is on {interface} already; nothing was changed. Take it away first \
                  (`pktc unload --iface {interface}` if it is pktc's, else with the tool that put it there)"
             ),
-            AttachError::NoNativeSupport { interface, driver, reason } => {
+            AttachError::NoNativeSupport { interface, driver, reason, one_buffer } => {
                 let driver =
                     driver.as_ref().map_or("its driver".into(), |name| format!("its driver `{name}`"));
+                let fix = if *one_buffer {
+                    "build it with `--access auto`, which takes frames of any length, lower the MTU, or "
+                } else {
+                    ""
+                };
                 write!(
                     f,
-                    "{interface}: {driver} does not take the program ({reason}); try `--mode skb`, which is slower"
+                    "{interface}: {driver} does not take the program ({reason}); {fix}try `--mode skb`, which is slower"
                 )
             }
             AttachError::Foreign { interface, other } => write!(
@@ -236,6 +243,7 @@ pub fn attach(interface: &str, program: &LoadedProgram, mode: Mode) -> Result<()
             interface: interface.to_string(),
             driver: sys::driver(interface),
             reason: failure.message.unwrap_or_else(|| failure.error.to_string()),
+            one_buffer: !program.frags && failure.error.raw_os_error() != Some(libc::EOPNOTSUPP),
         });
     }
     Err(failed(format!("attaching to {interface}"), failure))

@@ -29,7 +29,7 @@ mod verifier;
 pub use attach::{AttachError, Attached, attach, attached, check_interface, detach};
 pub use error::LoadError;
 pub use image::ObjectError;
-pub use load::{LoadOptions, Loaded, LoadedProgram, Mode, load};
+pub use load::{LoadOptions, Loaded, LoadedProgram, Mode, load, takes_frags};
 pub use map::Map;
 pub use metadata::read_metadata;
 pub use network::{in_private_network, with_device};

@@ -47,6 +47,8 @@ pub struct LoadOptions {
     pub mode: Mode,
     /// Where it will be attached, if anywhere.
     pub interface: Option<String>,
+    /// Whether programs are loaded without the flag for fragments, for a driver that takes none.
+    pub without_frags: bool,
 }
 
 /// A program in the kernel. It is gone with this value unless something else holds it.
@@ -56,6 +58,8 @@ pub struct LoadedProgram {
     pub name: String,
     /// Its number in the kernel.
     pub id: u32,
+    /// Whether it takes packets in several buffers.
+    pub frags: bool,
     /// How many instructions the verifier walked (limit: 1,000,000); `None` where the kernel does not say.
     pub processed: Option<u32>,
     fd: OwnedFd,
@@ -112,13 +116,14 @@ fn select<'a>(image: &'a Image, name: Option<&str>) -> Result<Vec<&'a Program>, 
     }
 }
 
-/// Whether the flag for fragments goes, and says so: in skb mode packets come in one buffer.
+/// Whether the flag for fragments goes, and says so: without it packets come in one buffer.
 fn clears_frags(options: &LoadOptions, program: &str, notes: &mut Vec<String>) -> bool {
-    let on_loopback = options.interface.as_deref() == Some("lo");
-    if options.mode == Mode::Native && !on_loopback {
-        return false;
-    }
-    let place = if options.mode == Mode::Skb { "in skb mode" } else { "on lo" };
+    let place = match options.mode {
+        Mode::Skb => "in skb mode",
+        Mode::Native if options.interface.as_deref() == Some("lo") => "on lo",
+        Mode::Native if options.without_frags => "with this driver",
+        Mode::Native => return false,
+    };
     notes.push(format!(
         "program `{program}` is loaded without support of fragments: {place} packets have none"
     ));
@@ -214,13 +219,14 @@ impl Loader<'_> {
         let mut log = vec![0; SMALL_LOG];
         let fd = match sys::program_load(&spec, LOG_STATISTICS, &mut log) {
             Ok(fd) => fd,
-            Err(error) => return Err(explain(&spec, error)),
+            Err(error) => return Err(explain(&spec, program.frags, error)),
         };
         let info = sys::program_info(fd.as_fd())
             .map_err(|error| LoadError::system(format!("asking about program `{}`", program.name), error))?;
         Ok(LoadedProgram {
             name: program.name.clone(),
             id: info.id,
+            frags,
             processed: verifier::processed(&log_text(&log)),
             fd,
         })
@@ -259,16 +265,17 @@ impl Loader<'_> {
     }
 }
 
-/// Finds out why a program was refused, by loading it once more with the verifier's log.
-fn explain(spec: &ProgramSpec<'_>, error: io::Error) -> LoadError {
+/// Finds out why a program was refused, by loading it once more with the verifier's log. One made for packets in
+/// several buffers calls helpers that came together with those, whether or not the flag is set.
+fn explain(spec: &ProgramSpec<'_>, made_for_frags: bool, error: io::Error) -> LoadError {
     let action = || format!("loading program `{}`", spec.name);
-    if spec.flags & HAS_FRAGS != 0 && !takes_frags() {
+    if made_for_frags && error.raw_os_error() != Some(libc::EPERM) && !takes_frags() {
         return LoadError::TooOld {
             what: format!(
                 "program `{}` takes packets in several buffers, which kernels can from 5.18 on",
                 spec.name
             ),
-            instead: "build it with `--kernel 5.10` (or 5.15), or load it with `--mode skb`".into(),
+            instead: "build it with `--kernel 5.10` (or 5.15)".into(),
         };
     }
     if error.raw_os_error() == Some(libc::EPERM) {
@@ -301,8 +308,10 @@ fn steps(spec: &ProgramSpec<'_>) -> Option<String> {
     }
 }
 
-/// Whether the kernel knows the flag for fragments, tried with the smallest program.
-fn takes_frags() -> bool {
+/// Whether the kernel has packets in several buffers (from 5.18 on), tried with the smallest program. Also false where
+/// [`crate::probe`] fails.
+#[must_use]
+pub fn takes_frags() -> bool {
     load_smallest(HAS_FRAGS).is_ok()
 }
 

@@ -3,7 +3,7 @@
 use crate::typed::{CompareOp, Element, Expr, ExprKind, FieldIndex, Program, Value};
 
 /// Calls `visit` for an expression and all its parts.
-pub(crate) fn walk(expr: &Expr, visit: &mut impl FnMut(&Expr)) {
+pub fn walk(expr: &Expr, visit: &mut impl FnMut(&Expr)) {
     visit(expr);
     match &expr.kind {
         ExprKind::Not(inner) | ExprKind::In { value: inner, .. } => walk(inner, visit),

@@ -14,7 +14,7 @@ pub struct Env {
     pub ifindex: u32,
     /// Receive queue.
     pub queue: u32,
-    /// Bytes in the linear part; `None`: all.
+    /// Bytes in the linear part, at most all; `None`: all.
     pub linear: Option<usize>,
     /// Bytes in each further fragment, at least 1.
     pub fragment: usize,
@@ -42,7 +42,7 @@ pub struct Outcome {
 pub enum EngineError {
     /// It cannot take this packet (the kernel: under 14 bytes); others go on.
     Unsupported(String),
-    /// The program did what it may not: a bug of the compiler or the engine.
+    /// The program did what it may not, or what is not meant: a bug of the compiler or the engine.
     Fault(String),
 }
 

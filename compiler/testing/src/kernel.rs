@@ -75,7 +75,8 @@ impl KernelEngine {
 
     fn run_packet(&self, packet: &[u8], env: &Env) -> Result<TestRunResult, EngineError> {
         check(packet, env)?;
-        let mut run = TestRun { linear: env.linear, ..TestRun::default() };
+        let linear = env.linear.map(|linear| linear.min(packet.len()));
+        let mut run = TestRun { linear, ..TestRun::default() };
         let default = Env::default();
         let result = if (env.ifindex, env.queue) == (default.ifindex, default.queue) {
             test_run(self.program(), packet, &run)

@@ -5,6 +5,7 @@ pub mod compose;
 pub mod engine;
 pub mod hits;
 pub mod kernel;
+pub mod linear;
 pub mod reference;
 pub mod runner;
 pub mod snapshot;

@@ -22,6 +22,7 @@ pub(crate) use value::Operand;
 
 use crate::engine::{Engine, EngineError, Env, Outcome};
 use packet::Packet;
+use parse::header_end;
 
 /// Packets and bytes.
 type Count = (u64, u64);
@@ -68,6 +69,14 @@ pub fn apply_chain(program: &Program, chain: ChainId) -> Xdp {
         counters: true,
         body: vec![Stmt::Apply { chain, span: *span }],
     }
+}
+
+/// Where the last of the packet's headers ends, in bytes from its start: what rules read of it besides payloads lies
+/// before.
+#[must_use]
+pub fn headers_end(program: &Program, packet: &[u8], env: &Env) -> usize {
+    let packet = Packet::new(program, packet, env);
+    packet.nodes.iter().map(|node| header_end(&packet, node)).max().unwrap_or(0)
 }
 
 impl Engine for Reference {

@@ -186,7 +186,7 @@ impl Session<'_> {
 }
 
 /// How a verdict is written; `return` where a chain did not decide.
-fn word(verdict: Option<Verdict>) -> &'static str {
+pub(crate) fn word(verdict: Option<Verdict>) -> &'static str {
     match verdict {
         None => "return",
         Some(Verdict::Pass) => "pass",

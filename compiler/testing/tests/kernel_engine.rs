@@ -2,17 +2,23 @@
 //!
 //! Where the kernel cannot be used the tests are reported as ignored, with the reason.
 
+mod support;
+
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use pktc_bpf::{
     AluOp, Condition, Helper, Insn, MapDef, MapIndex, MapKind, Operand, Reg, Size, ValueLayout, Width,
 };
 use pktc_codegen::module::{MachineInsn, Module, Program};
 use pktc_diagnostics::{SourceMap, Span};
+use pktc_driver::Subject;
+use pktc_driver::options::{Access, Counters, Options};
 use pktc_object::{Metadata, SCHEMA, SourceInfo};
 use pktc_semantics::rules::RuleId;
 use pktc_semantics::typed::Verdict;
 use pktc_testing::engine::{Engine, EngineError, Env};
 use pktc_testing::kernel::KernelEngine;
+use pktc_testing::linear::Sweep;
+use support::{Memory, eth, ipv4, udp};
 
 fn main() {
     let tests: [(&str, fn()); 4] = [
@@ -30,7 +36,12 @@ fn main() {
             Ok(Completion::Completed)
         })
     };
-    libtest_mimic::run(&Arguments::from_args(), tests.into_iter().map(trial).collect()).exit();
+    let sweep = Trial::ignorable_test("every_linear_length_gives_the_same", || {
+        let reason = pktc_loader::probe().err().or_else(every_linear_length_gives_the_same);
+        Ok(reason.map_or(Completion::Completed, Completion::ignored_with))
+    });
+    let trials = tests.into_iter().map(trial).chain([sweep]).collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 
 /// The first entry of the program's counters; another program's would come before it.
@@ -149,6 +160,43 @@ fn an_unknown_map_is_an_error() {
     assert!(error.expect_err("no such map").to_string().contains("there is no map `nothing`"));
     let error = KernelEngine::new(&first_byte_is_one(), "edge", Some(("edge_rules".into(), 4, 2)));
     assert!(error.expect_err("no such entries").to_string().contains("has no counters 4 to"));
+}
+
+/// Packets in one buffer and in several; why the kernel cannot do that, if so.
+fn every_linear_length_gives_the_same() -> Option<String> {
+    let text =
+        "xdp edge { default pass; rule dns: udp.dport == 53 => drop; rule long: pkt.len > 5000 => abort; }";
+    let files = Memory([("t.pkt".to_owned(), text.as_bytes().to_vec())].into());
+    let checked = pktc_driver::check("t.pkt", &files);
+    let subjects: Vec<_> = pktc_driver::programs(&checked).into_iter().map(Subject::Xdp).collect();
+    for access in [Access::Bytes, Access::Auto] {
+        let options = Options { access, counters: Counters::On, ..Options::default() };
+        let built = pktc_driver::build(&checked, &subjects, &options).expect("an object");
+        let range = built.counters[0].clone().expect("rules count");
+        let engine = || {
+            let counters = Some((range.map.clone(), range.first, range.count));
+            let engine = KernelEngine::new(&built.object, "edge", counters);
+            Box::new(engine.unwrap_or_else(|error| panic!("{error}")))
+        };
+        let program = checked.program.as_ref().expect("a program");
+        let mut engine = Sweep::new(engine(), engine(), program, built.rules[0].clone());
+        let frames = [(53, 400), (54, 400), (53, 9000), (54, 9000)];
+        let verdicts = frames.map(|(port, bytes)| {
+            engine
+                .run(&eth(0x0800, &ipv4(17, &udp(port, &vec![0; bytes]))), &Env::default())
+                .map(|it| it.verdict)
+        });
+        if let [Err(EngineError::Unsupported(reason)), ..] = &verdicts[..] {
+            return Some(reason.clone());
+        }
+        assert_eq!(
+            verdicts,
+            [Verdict::Drop, Verdict::Pass, Verdict::Drop, Verdict::Abort].map(Ok),
+            "{}",
+            access.name()
+        );
+    }
+    None
 }
 
 fn device_and_queue_are_real() {

@@ -116,7 +116,7 @@ fn pin() -> nix::Result<()> {
 
 fn load_side(side: &Side) -> Result<Loaded, String> {
     let options =
-        LoadOptions { program: Some(side.program.clone()), mode: Mode::Skb, interface: Some("lo".into()) };
+        LoadOptions { program: Some(side.program.clone()), mode: Mode::Skb, ..LoadOptions::default() };
     load(&side.object, &options).map_err(|error| format!("loading `{}`: {error}", side.program))
 }
 

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use object::{Object as _, ObjectSection as _};
 use pktc_diagnostics::render;
-use pktc_driver::options::Counters;
+use pktc_driver::options::{Access, Counters};
 use pktc_driver::{Files, Options, Subject, build, check, programs};
 
 /// The compiler of the C twins.
@@ -123,7 +123,8 @@ pub fn build_text(path: &str, files: &dyn Files, counters: bool) -> Result<Side,
     let checked = check(path, files);
     let subjects: Vec<Subject> = programs(&checked).into_iter().map(Subject::Xdp).collect();
     let counters = if counters { Counters::On } else { Counters::Off };
-    let options = Options { counters, ..Options::default() };
+    // As the twins in C do it.
+    let options = Options { access: Access::Direct, counters, ..Options::default() };
     let built = build(&checked, &subjects, &options)
         .map_err(|diagnostics| render(&checked.sources, &diagnostics, false))?;
     let [program] = &*built.metadata.programs else { return Err(format!("{path} is to have one program")) };

@@ -2,7 +2,7 @@
 
 use libtest_mimic::Failed;
 use pktc_diagnostics::render;
-use pktc_driver::options::Level;
+use pktc_driver::options::{Access, Level};
 use pktc_driver::{Emit, Options, check as check_source, emit};
 
 use super::{Case, Folder, Stage};
@@ -17,7 +17,8 @@ pub(super) fn check(case: &Case) -> Result<(), Failed> {
     };
     for suffix in case.stage.snapshots() {
         let level = if *suffix == "@O0" { Level::O0 } else { Level::O2 };
-        let options = Options { level, ..Options::default() };
+        // The one that adds nothing of its own to what a stage shows.
+        let options = Options { access: Access::Direct, level, ..Options::default() };
         let text = emit(&checked, stage, &options)
             .map_err(|errors| Failed::from(render(&checked.sources, &errors, false)))?;
         assert_snapshot(case, suffix, &text);

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pktc_diagnostics::{Code, Diagnostic, Severity, codes, render};
-use pktc_driver::options::{Level, Options};
+use pktc_driver::options::{Access, Level, Options};
 use pktc_driver::{Built, Checked, Files, Subject, build, check, programs};
 
 /// The levels that every program is built at.
@@ -69,7 +69,7 @@ pub(super) fn compile(text: &str) -> Result<Compiled, Failure> {
 
 fn object(checked: &Checked, level: Level) -> Result<Built, Failure> {
     let subjects: Vec<_> = programs(checked).into_iter().map(Subject::Xdp).collect();
-    let options = Options { level, ..Options::default() };
+    let options = Options { access: Access::Direct, level, ..Options::default() };
     let once = || {
         guarded("the compiler", || build(checked, &subjects, &options))?.map_err(|errors| {
             // The checker took the program: what is left to refuse is for a later version, or beyond what kernels take.

@@ -15,7 +15,7 @@ use crate::source::Source;
 /// Builds, and says on standard error what was written.
 pub(crate) fn build(arguments: &BuildArguments, console: &mut Console) -> Outcome {
     let counters = if arguments.no_counters { Counters::Off } else { Counters::AsWritten };
-    let options = arguments.compilation.options(counters);
+    let options = arguments.target.options(arguments.level, counters)?;
     let output = arguments.output.as_deref();
     match arguments.emit {
         Some(stage) => text(&Source::read(&arguments.file)?, stage, &options, output, console),
@@ -51,6 +51,7 @@ fn object(source: &Source, options: &Options, output: Option<&Path>, console: &C
     let programs = source.xdps()?;
     let subjects: Vec<Subject> = programs.into_iter().map(Subject::Xdp).collect();
     let built = source.built(pktc_driver::build(&source.checked, &subjects, options), console)?;
+    source.tell_unseen(options, console);
     let output = output.map_or_else(|| default_output(&source.path), Path::to_path_buf);
     write(source, &output, &built.object, console)?;
     Ok(Status::Done)

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use pktc_driver::Subject;
-use pktc_driver::options::Options;
-use pktc_loader::{LoadOptions, LoadedProgram};
+use pktc_driver::options::{Kernel, Options};
+use pktc_loader::{AttachError, LoadOptions, Loaded, LoadedProgram};
 
 use crate::arguments::LoadArguments;
 use crate::console::Console;
@@ -23,18 +23,35 @@ pub(crate) fn load(arguments: &LoadArguments, console: &mut Console) -> Outcome 
         program: wanted.map(str::to_owned),
         mode: arguments.mode,
         interface: Some(interface.clone()),
+        without_frags: false,
     };
-    let shown = arguments.file.display();
-    let loaded =
-        pktc_loader::load(&object, &options).map_err(|error| Failure::new(format!("`{shown}`: {error}")))?;
+    let path = arguments.file.display().to_string();
+    let mut attached = attach(&object, &path, interface, &options)?;
+    if let Err(AttachError::NoNativeSupport { .. }) = attached {
+        // The driver may take no packets in several buffers; it has none, then.
+        let again = attach(&object, &path, interface, &LoadOptions { without_frags: true, ..options })?;
+        attached = again.or(attached);
+    }
+    let loaded = attached.map_err(|error| Failure::new(error.to_string()))?;
     for note in &loaded.notes {
         console.note(format!("note: {note}"));
     }
-    let program = only(&loaded.programs, &shown.to_string())?;
-    pktc_loader::attach(interface, program, arguments.mode)
-        .map_err(|error| Failure::new(error.to_string()))?;
+    let program = only(&loaded.programs, &path)?;
     console.note(format!("attached `{}` (id {}) to {interface}", program.name, program.id));
     Ok(Status::Done)
+}
+
+/// Loads the one program and attaches it; the inner error is the interface's.
+fn attach(
+    object: &[u8],
+    path: &str,
+    interface: &str,
+    options: &LoadOptions,
+) -> Result<Result<Loaded, AttachError>, Failure> {
+    let loaded =
+        pktc_loader::load(object, options).map_err(|error| Failure::new(format!("`{path}`: {error}")))?;
+    let attached = pktc_loader::attach(interface, only(&loaded.programs, path)?, options.mode);
+    Ok(attached.map(|()| loaded))
 }
 
 /// The object in `path`, or built from the source in it.
@@ -45,9 +62,23 @@ fn object(path: &Path, wanted: Option<&str>, console: &Console) -> Result<Vec<u8
     }
     let source = Source::open(path, console)?;
     let subject = Subject::Xdp(source.xdp(wanted)?);
-    let built =
-        source.built(pktc_driver::build(&source.checked, &[subject], &Options::default()), console)?;
+    let options = options(console);
+    let built = source.built(pktc_driver::build(&source.checked, &[subject], &options), console)?;
     Ok(built.object)
+}
+
+/// For this machine's kernel.
+fn options(console: &Console) -> Options {
+    let usual = Options::default();
+    if pktc_loader::probe().is_err() || pktc_loader::takes_frags() {
+        return usual;
+    }
+    console.note(
+        "note: this kernel has no packets in several buffers, which came with 5.18: access is direct, as with \
+         `pktc build --kernel 5.10`",
+    );
+    let kernel = Kernel::V5_10;
+    Options { access: kernel.access(), kernel, ..usual }
 }
 
 fn only<'a>(programs: &'a [LoadedProgram], path: &str) -> Result<&'a LoadedProgram, Failure> {

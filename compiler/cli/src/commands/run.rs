@@ -13,16 +13,17 @@ use serde::Serialize;
 use crate::arguments::RunArguments;
 use crate::console::Console;
 use crate::disk;
-use crate::engines;
+use crate::engines::{self, Linear};
 use crate::failure::{Failure, Outcome, Status};
 use crate::source::Source;
 
 /// Runs the program, packet by packet, and prints a line for each.
 pub(crate) fn run(arguments: &RunArguments, console: &mut Console) -> Outcome {
+    let setting = arguments.running.setting(|_| Linear::Whole)?;
     let source = Source::open(&arguments.file, console)?;
     let program = source.xdp(arguments.program.as_deref())?;
     let capture = read_capture(&arguments.capture, console)?;
-    let engine = engines::start(arguments.engine, &source, TestTarget::Xdp(program));
+    let engine = engines::start(&setting, &source, TestTarget::Xdp(program));
     let mut engine = engine.map_err(|unavailable| unavailable.fail(&source, console))?;
     let rules = RuleTable::new(source.program(), &source.checked.sources, &source.program().xdps[program]);
     let report = Report { source: &source, rules: &rules };
@@ -67,7 +68,9 @@ fn decide(
             console.warning(format!("packet {number} has no verdict: {reason}"));
             Ok(None)
         }
-        Err(fault @ EngineError::Fault(_)) => Err(failure(&fault)),
+        Err(EngineError::Fault(what)) => {
+            Err(failure(&EngineError::Fault(format!("packet {number}: {what}"))))
+        }
     }
 }
 

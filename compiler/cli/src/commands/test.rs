@@ -6,16 +6,17 @@ use pktc_testing::snapshot;
 use crate::arguments::TestArguments;
 use crate::console::Console;
 use crate::disk::Disk;
-use crate::engines;
+use crate::engines::{self, EngineKind, Linear, Setting};
 use crate::failure::{Outcome, Status};
 use crate::source::Source;
 
 /// Tests every file; one with errors does not keep the next from being tested.
 pub(crate) fn test(arguments: &TestArguments, console: &mut Console) -> Outcome {
+    let setting = arguments.running.setting(usual)?;
     let mut worst = Status::Done;
     for file in &arguments.files {
         let status = match Source::open(file, console) {
-            Ok(source) => test_file(&source, arguments, console)?,
+            Ok(source) => test_file(&source, arguments, &setting, console)?,
             Err(failure) => failure.show(console),
         };
         worst = worst.max(status);
@@ -23,7 +24,17 @@ pub(crate) fn test(arguments: &TestArguments, console: &mut Console) -> Outcome 
     Ok(worst)
 }
 
-fn test_file(source: &Source, arguments: &TestArguments, console: &mut Console) -> Outcome {
+/// Tests try every linear length where that costs little and finds something.
+fn usual(engine: EngineKind) -> Linear {
+    if engine == EngineKind::Vm { Linear::Sweep } else { Linear::Whole }
+}
+
+fn test_file(
+    source: &Source,
+    arguments: &TestArguments,
+    setting: &Setting,
+    console: &mut Console,
+) -> Outcome {
     let sources = &source.checked.sources;
     let setup = Setup {
         program: source.program(),
@@ -33,8 +44,7 @@ fn test_file(source: &Source, arguments: &TestArguments, console: &mut Console) 
         store: &mut snapshot::Disk,
         accept: arguments.accept,
     };
-    let report =
-        runner::run_tests(setup, &mut |target| Ok(engines::start(arguments.engine, source, target)?));
+    let report = runner::run_tests(setup, &mut |target| Ok(engines::start(setting, source, target)?));
     for notice in &report.notices {
         console.warning(notice);
     }

@@ -25,6 +25,11 @@ fn wrong_values_list_the_right_ones() {
         (&["build", "-O3", "x.pkt"][..], &["invalid value '3'", "0, 2"][..]),
         (&["build", "--kernel", "4.19", "x.pkt"], &["5.10, 5.15, 5.18, 6.1, 6.6, latest"]),
         (&["build", "--access", "dynptr", "x.pkt"], &["[possible values: direct, bytes, auto]"]),
+        (
+            &["build", "--access", "auto", "--kernel", "5.15", "x.pkt"],
+            &["`--access auto`", "`--access direct`"],
+        ),
+        (&["test", "--access", "bytes", "--kernel", "5.10", "x.pkt"], &["came with 5.18", "`--kernel 5.10`"]),
         (&["build", "--emit", "llvm", "x.pkt"], &["tokens, ast, typed, rules, flow, asm, object"]),
         (&["run", "x.pkt", "x.pcap", "--engine", "jit"], &["reference, vm, kernel"]),
         (&["run", "x.pkt"], &["<CAPTURE>"]),

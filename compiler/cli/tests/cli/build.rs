@@ -32,7 +32,13 @@ fn every_option_is_taken_as_written() {
         session.read("x.o")
     };
     let usual = build(&[]);
-    assert_eq!(build(&["-O2", "--access", "direct", "--kernel", "6.1"]), usual);
+    assert_eq!(build(&["-O2", "--access", "auto", "--kernel", "6.1"]), usual);
+    let direct = build(&["--access", "direct"]);
+    assert_ne!(direct, usual);
+    for kernel in ["5.10", "5.15"] {
+        assert_eq!(build(&["--kernel", kernel]), direct);
+    }
+    assert_ne!(build(&["--access", "bytes", "--kernel", "5.18"]), usual);
     assert_ne!(build(&["--no-counters"]), usual);
     for options in [&["-O0"][..], &["-O", "0"], &["--kernel", "5.10"], &["--kernel", "latest"]] {
         assert!(build(options).starts_with(ELF));

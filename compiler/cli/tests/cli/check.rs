@@ -12,6 +12,41 @@ fn correct_files() {
     );
 }
 
+/// The parts of a note about direct access, each said once.
+const SEEN: [(&str, &str); 6] = [
+    ("`gate` sees only the first buffer of a packet that lies in several", "note[W0008]"),
+    ("a header that is not wholly in that buffer is absent", "gate.pkt:1:5"),
+    ("this is the length of that buffer", "pkt.len"),
+    ("the payload ends with that buffer", "udp.payload.len"),
+    ("a header that goes beyond that buffer is malformed", "malformed"),
+    ("the bytes that its rules count are those of the first buffer", "`--access auto` sees all of it"),
+];
+
+#[test]
+fn what_direct_access_does_not_see() {
+    let rules = "xdp gate {
+    default pass;
+    rule: tcp.dport == 23 or udp.payload.len == 9 => drop;
+    rule: pkt.len > 1000 => drop;
+    when tcp { rule: udp.payload.len == 8 or malformed => drop; }
+}
+xdp nothing { default drop; counters off; rule: pkt.queue == 3 => pass; }
+";
+    let session = Session::with(&[("gate.pkt", rules.as_bytes())]);
+    session.pktc(&["check", "gate.pkt"]).assert(0, "", "`gate.pkt` has no errors\n");
+    for options in
+        [&["check", "--access", "direct"][..], &["check", "--kernel", "5.15"], &["build", "--kernel", "5.10"]]
+    {
+        let transcript = session.pktc(&[options, &["gate.pkt"]].concat());
+        assert_eq!(transcript.code, 0, "{}", transcript.stderr);
+        for (once, part) in SEEN {
+            assert_eq!(transcript.stderr.matches(once).count(), 1, "{once}:\n{}", transcript.stderr);
+            assert!(transcript.stderr.contains(part), "{part}:\n{}", transcript.stderr);
+        }
+        assert!(!transcript.stderr.contains("`nothing`"), "{}", transcript.stderr);
+    }
+}
+
 #[test]
 fn one_wrong_file_does_not_hide_the_next() {
     let wrong = "xdp x {\n    default pass;\n    rule a: tcp.dprt == 1 => drop;\n}\n";

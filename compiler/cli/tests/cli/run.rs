@@ -188,3 +188,34 @@ fn a_full_disk_is_an_error() {
     transcript(output)
         .assert_refused(2, &["error: cannot write to standard output: No space left on device"]);
 }
+
+/// Of a packet in several buffers, `direct` sees what lies in the first.
+#[test]
+fn a_linear_part_of_a_chosen_length() {
+    let session = session();
+    let run = |options: &[&str]| session.pktc(&[&["run", "gate.pkt", "x.pcap", "--json"], options].concat());
+    for linear in ["0", "20", "41", "65535", "sweep"] {
+        for access in ["auto", "bytes"] {
+            run(&["--linear", linear, "--access", access]).assert(0, JSON, "");
+        }
+        run(&["--linear", linear, "--engine", "reference", "--access", "direct"]).assert(0, JSON, "");
+    }
+    let undecided = "\
+{\"packet\":1,\"verdict\":\"pass\",\"rule\":null,\"line\":null}
+{\"packet\":2,\"verdict\":\"pass\",\"rule\":null,\"line\":null}
+{\"packet\":3,\"verdict\":\"pass\",\"rule\":null,\"line\":null}
+{\"packet\":4,\"verdict\":\"pass\",\"rule\":null,\"line\":null}
+";
+    run(&["--linear", "20", "--access", "direct"]).assert(0, undecided, "");
+    run(&["--linear", "65535", "--access", "direct"]).assert(0, JSON, "");
+    run(&["--linear", "sweep", "--access", "direct"]).assert_refused(2, &["take `--access auto`"]);
+    run(&["--linear", "all"]).assert_refused(2, &["'all'", "give a number of bytes, or `sweep`"]);
+}
+
+#[test]
+fn a_sweep_counts_each_packet_once() {
+    let session = session();
+    let run = |options: &[&str]| session.pktc(&[&["run", "gate.pkt", "x.pcap"], options].concat());
+    let whole = run(&[]);
+    run(&["--linear", "sweep"]).assert(0, &whole.stdout, "");
+}

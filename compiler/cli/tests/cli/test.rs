@@ -31,6 +31,22 @@ fn tests_that_hold() {
     for engine in ["reference", "vm"] {
         session.pktc(&["test", "gate.pkt", "--engine", engine]).assert(0, expected, "");
     }
+    for options in
+        [&["--linear", "sweep"][..], &["--linear", "30"], &["--access", "bytes"], &["--kernel", "5.15"]]
+    {
+        session.pktc(&[&["test", "gate.pkt"], options].concat()).assert(0, expected, "");
+    }
+}
+
+#[test]
+fn a_linear_part_too_short_for_direct_access() {
+    let transcript = session(&[HOLDS]).pktc(&["test", "gate.pkt", "--access", "direct", "--linear", "41"]);
+    assert_eq!((transcript.code, transcript.stderr.as_str()), (1, ""));
+    assert!(
+        transcript.stdout.contains("expected drop by `dns`, got pass by `default`"),
+        "{}",
+        transcript.stdout
+    );
 }
 
 #[test]

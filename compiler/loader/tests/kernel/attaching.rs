@@ -102,6 +102,7 @@ fn native_mode_never_falls_back() -> Outcome {
         let error = attach("lo", &loaded.programs[0], Mode::Native).unwrap_err();
         assert!(matches!(error, AttachError::NoNativeSupport { .. }), "{error}");
         assert!(error.to_string().contains("try `--mode skb`"), "{error}");
+        assert!(!error.to_string().contains("--access"), "{error}");
         assert_eq!(attached("lo").unwrap(), []);
         attach("lo", &loaded.programs[0], Mode::Skb).unwrap();
         assert_eq!(detach("lo").unwrap().len(), 1);
@@ -110,6 +111,7 @@ fn native_mode_never_falls_back() -> Outcome {
         let error = attach("pair0", &loaded.programs[0], Mode::Native).unwrap_err();
         assert!(error.to_string().contains("driver `veth`"), "{error}");
         assert!(error.to_string().contains("Peer MTU is too large"), "{error}");
+        assert!(error.to_string().contains("build it with `--access auto`"), "{error}");
         let frags = objects::load_frags(&objects::constant("edge", 1, true))?;
         attach("pair0", &frags.programs[0], Mode::Native).unwrap();
         Ok(())

@@ -98,6 +98,11 @@ fn skb_mode_clears_the_flag_for_fragments() -> Outcome {
     let loopback = LoadOptions { interface: Some("lo".into()), ..LoadOptions::default() };
     let loopback = load(&object, &loopback).unwrap();
     assert!(loopback.notes[0].contains("on lo"), "{}", loopback.notes[0]);
+    let without = LoadOptions { without_frags: true, ..LoadOptions::default() };
+    let without = load(&object, &without).unwrap();
+    assert!(without.notes[0].contains("with this driver"), "{}", without.notes[0]);
+    let flags = [&native, &skb, &loopback, &without].map(|loaded| loaded.programs[0].frags);
+    assert_eq!(flags, [true, false, false, false]);
     Ok(())
 }
 

@@ -174,6 +174,16 @@ fn header_length(header: &Header, view: &View<'_>) -> Option<usize> {
     (fits && length >= header.fixed_bytes as usize).then_some(length)
 }
 
+/// Where a selected header ends in the frame: a malformed one as far as it says itself, and was read.
+pub(crate) fn header_end(packet: &Packet<'_>, node: &Node) -> usize {
+    if let Some(extent) = &node.extent {
+        return extent.content.start;
+    }
+    let fixed = packet.program.headers[node.header].fixed_bytes as usize;
+    let length = packet.view(node).declared_length().unwrap_or(fixed).max(fixed);
+    node.start.saturating_add(length).min(node.bound)
+}
+
 /// The end of the content that the header claims, perhaps beyond the frame; none: it claims nothing.
 fn claimed_end(node: &Node, header: &Header, own: &Declaring<'_>) -> Option<usize> {
     let claim = header.claims.iter().find(|claim| claim.when.as_ref().is_none_or(|when| holds(when, own)))?;

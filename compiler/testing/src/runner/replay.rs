@@ -77,7 +77,7 @@ pub(super) fn replay(
         Ok(capture) => capture,
         Err(why) => return Ok(vec![failed("this capture cannot be replayed", why)]),
     };
-    let now = lines(session, &capture, span)?;
+    let now = lines(session, (file, span), &capture)?;
     let failure = match snapshots.compare(&path, &format!("replay \"{file}\""), now) {
         Ok(Compared::Same) => return Ok(Vec::new()),
         Err(why) => return Ok(vec![failed("the snapshot cannot be compared", why)]),
@@ -148,7 +148,11 @@ fn read(file: &str, snapshots: &mut Snapshots<'_>) -> Result<Capture, String> {
 type Line = Option<String>;
 
 /// A line a packet. Rules go by their identity, which no change of lines moves.
-fn lines(session: &mut Session<'_>, capture: &Capture, span: Span) -> Result<Vec<Line>, Stopped> {
+fn lines(
+    session: &mut Session<'_>,
+    (file, span): (&str, Span),
+    capture: &Capture,
+) -> Result<Vec<Line>, Stopped> {
     let line = |(index, packet): (usize, &capture::CapturedPacket)| {
         let env = Env { now: packet.time_ns, ..Env::default() };
         match session.run(&packet.data, &env, span) {
@@ -157,7 +161,10 @@ fn lines(session: &mut Session<'_>, capture: &Capture, span: Span) -> Result<Vec
                 Ok(Some(format!("{} {} {rule}", index + 1, word(decision.verdict))))
             }
             Err(Stopped::Unsupported(_)) => Ok(None),
-            Err(broken) => Err(broken),
+            Err(Stopped::Broken(diagnostic)) => {
+                let packet = format!("this is packet {} of {file}", index + 1);
+                Err(Stopped::Broken(Box::new(diagnostic.with_note(packet))))
+            }
         }
     };
     capture.packets.iter().enumerate().map(line).collect()
