@@ -319,7 +319,7 @@ impl<'b> RuleBuilder<'b> {
         let at = |offset, size| Slot::Bytes { place, item, offset: first + offset, size };
         let whole = joined(&self.chunks(end - first, at));
         let below = end * 8 - bit - width;
-        if below == 0 && bit % 8 == 0 {
+        if below == 0 && bit.is_multiple_of(8) {
             return Some(whole);
         }
         let by =

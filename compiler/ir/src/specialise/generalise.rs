@@ -49,6 +49,10 @@ impl Specialiser<'_> {
         };
         let (mut general, mut there, mut absent) = (state.clone(), Vec::new(), Vec::new());
         for item in self.decisions.needs[decision].items.iter().map(ItemId::new) {
+            if state.pending.contains(&Pending::Stored { item }) {
+                general.stored.insert(item.index());
+                continue;
+            }
             let present = state.present.contains(item.index());
             let open = state.pending.iter().any(|pending| self.outlook.leads_to_item(pending, item));
             if open && !present || asked == Some(item) {
