@@ -27,7 +27,7 @@ pub(crate) struct MachineBlock {
 }
 
 /// How a block ends.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum End {
     Goto(VBlockId),
     Branch { test: Test, taken: VBlockId, fallthrough: VBlockId },
@@ -35,7 +35,7 @@ pub(crate) enum End {
 }
 
 /// What a branch asks.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Test {
     pub(crate) condition: Condition,
     pub(crate) width: Width,

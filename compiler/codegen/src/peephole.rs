@@ -1,5 +1,7 @@
-//! What the allocator leaves to be tidied: it splits lives, and gives up on joining very many.
+//! What the allocator leaves to be tidied: it splits lives, gives up on joining very many, and makes the same moves
+//! on many edges.
 
+mod duplicates;
 mod redundant;
 mod retarget;
 
@@ -9,4 +11,5 @@ use crate::emit::MachineFunction;
 pub(crate) fn tidy_moves(function: &mut MachineFunction) {
     redundant::remove_redundant_moves(function);
     retarget::remove_detours(function);
+    duplicates::merge_duplicates(function);
 }

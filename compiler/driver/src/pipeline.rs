@@ -6,7 +6,7 @@ use pktc_ir::build::build_rules;
 use pktc_ir::flow::Flow;
 use pktc_ir::passes::{PASSES, bound_reach};
 use pktc_ir::rule::RuleProgram;
-use pktc_ir::specialise::build_flow;
+use pktc_ir::specialise::{FlowOptions, build_flow};
 use pktc_ir::verify::verify_flow;
 use pktc_lower::{CounterLayout, lower};
 use pktc_object::{CounterRange, Metadata};
@@ -126,7 +126,7 @@ pub(crate) fn flows(
     options: &Options,
 ) -> Result<Vec<Flow>, Vec<Diagnostic>> {
     collect(rules.iter().map(|rules| {
-        let mut flow = build_flow(program, rules)?;
+        let mut flow = build_flow(program, rules, FlowOptions { claims: options.access.frags() })?;
         verified(&flow, "specialise");
         if options.level == Level::O2 {
             for (name, pass) in PASSES {

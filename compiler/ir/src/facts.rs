@@ -86,7 +86,7 @@ impl Facts {
             | Op::Remaining { dst }
             | Op::Reachable { dst }
             | Op::PacketLength { dst } => (dst, NOTHING),
-            Op::Advance { .. } | Op::Hit { .. } | Op::Count { .. } => return None,
+            Op::Advance { .. } | Op::Claims { .. } | Op::Hit { .. } | Op::Count { .. } => return None,
         })
     }
 

@@ -90,10 +90,13 @@ pub enum Op {
     Ifindex { dst: Value },
     /// `dst` = the receive queue
     Queue { dst: Value },
-    /// The rule's condition held: counts it.
-    Hit { rule: RuleId },
+    /// `content` bytes from the cursor on are the packet's, as its outermost header with a length says: if that is
+    /// more than is reached, counters must count it too.
+    Claims { content: Value },
+    /// The rule's condition held: counts it. `ask`: nothing told how long the packet is ([`Op::Claims`]).
+    Hit { rule: RuleId, ask: bool },
     /// Counts the packet in a named counter.
-    Count { counter: CounterId },
+    Count { counter: CounterId, ask: bool },
 }
 
 /// How a block ends.
@@ -112,7 +115,7 @@ pub enum End {
     /// Where many ways meet: forgets how the cursor came where it is. `short`: it lies beyond every bound.
     Canon { ok: Block, short: Block },
     /// Ends the program; the rule (or `default`) that decides is counted, unless it was before.
-    Finish { rule: Option<RuleId>, verdict: Verdict },
+    Finish { rule: Option<RuleId>, verdict: Verdict, ask: bool },
 }
 
 impl End {

@@ -214,9 +214,14 @@ fn print_op(flow: &Flow, op: &Op) -> String {
         Op::PacketLength { dst } => format!("{} = packet length", value(dst)),
         Op::Ifindex { dst } => format!("{} = ifindex", value(dst)),
         Op::Queue { dst } => format!("{} = queue", value(dst)),
-        Op::Hit { rule } => format!("hit {}", rule.0),
-        Op::Count { counter } => format!("count {counter}"),
+        Op::Claims { content } => format!("claims {}", value(content)),
+        Op::Hit { rule, ask } => format!("hit {}{}", rule.0, asks(*ask)),
+        Op::Count { counter, ask } => format!("count {counter}{}", asks(*ask)),
     }
+}
+
+fn asks(ask: bool) -> &'static str {
+    if ask { " ask" } else { "" }
 }
 
 fn print_end(flow: &Flow, end: &End) -> String {
@@ -238,8 +243,8 @@ fn print_end(flow: &Flow, end: &End) -> String {
             format!("seek {} check {} goto {}", value(flow, *position), arg(flow, *bytes), ways(*ok, *short))
         }
         End::Canon { ok, short } => format!("canon goto {}", ways(*ok, *short)),
-        End::Finish { rule, verdict } => {
-            let rule = rule.map_or(String::new(), |rule| format!(" hit {}", rule.0));
+        End::Finish { rule, verdict, ask } => {
+            let rule = rule.map_or(String::new(), |rule| format!(" hit {}{}", rule.0, asks(*ask)));
             format!("finish {verdict:?}{rule}").to_lowercase()
         }
     }

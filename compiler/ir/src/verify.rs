@@ -155,6 +155,7 @@ fn operands(op: &Op) -> (Vec<Value>, Option<Value>) {
         | Op::Ifindex { dst }
         | Op::Queue { dst } => (Vec::new(), Some(dst)),
         Op::Advance { by } => (value(by).into_iter().collect(), None),
+        Op::Claims { content } => (vec![content], None),
         Op::Hit { .. } | Op::Count { .. } => (Vec::new(), None),
     }
 }

@@ -66,8 +66,8 @@ impl CounterLayout {
     }
 }
 
-/// Counts the packet in the entry whose number is in `index`.
-pub(crate) fn count(lowering: &mut Lowering<'_>, index: Operand<VReg>) {
+/// Counts the packet in the entry whose number is in `index`; `ask`: see [`Lowering::counted_length`].
+pub(crate) fn count(lowering: &mut Lowering<'_>, index: Operand<VReg>, ask: bool) {
     let (map, key, entry) = (lowering.fresh(), lowering.fresh(), lowering.fresh());
     lowering.push(VInsn::Store { size: Size::U32, base: Base::Frame, offset: KEY, src: index });
     lowering.push(VInsn::LoadMap { dst: map, map: CounterLayout::MAP });
@@ -85,7 +85,7 @@ pub(crate) fn count(lowering: &mut Lowering<'_>, index: Operand<VReg>) {
     lowering.switch_to(found);
     add(lowering, entry, 0, Operand::Imm(1));
     let length = lowering.fresh();
-    lowering.counted_length(length);
+    lowering.counted_length(length, ask);
     add(lowering, entry, 8, Operand::Reg(length));
     lowering.end(Terminator::Goto(done));
     lowering.switch_to(done);

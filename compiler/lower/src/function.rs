@@ -37,7 +37,8 @@ pub(crate) struct Lowering<'a> {
     span: Span,
     vregs: u32,
     pointers: HashMap<Value, VReg>,
-    tail: Option<Tail>,
+    /// For packets of which it was told what they claim, and for others.
+    tails: [Option<Tail>; 2],
     pub(crate) context: VReg,
     pub(crate) cursor: VReg,
     pub(crate) limit: VReg,
@@ -76,7 +77,7 @@ pub(crate) fn lower_function(
     for block in flow.blocks.keys() {
         lowering.block(block);
     }
-    lowering.shared_tail();
+    lowering.shared_tails();
     lowering.access(|strategy, lowering| strategy.finish(lowering));
     VFunction {
         name: flow.name.clone(),
@@ -108,7 +109,7 @@ impl<'a> Lowering<'a> {
             span: flow.span,
             vregs: values + 3,
             pointers: HashMap::new(),
-            tail: None,
+            tails: [None; 2],
             context: VReg::from_u32(values),
             cursor: VReg::from_u32(values + 1),
             limit: VReg::from_u32(values + 2),
@@ -181,9 +182,12 @@ impl Lowering<'_> {
         pointer
     }
 
-    /// The packet's length for counters; goes on in a block of its own.
-    pub(crate) fn counted_length(&mut self, dst: VReg) {
-        self.access(|strategy, lowering| strategy.counted_length(lowering, dst));
+    /// The packet's length for counters; may go on in a block of its own. `ask`: it was not told what the packet claims.
+    pub(crate) fn counted_length(&mut self, dst: VReg, ask: bool) {
+        self.access(|strategy, lowering| match ask {
+            true => strategy.packet_length(lowering, dst),
+            false => strategy.counted_length(lowering, dst),
+        });
     }
 
     /// At most that, wherever it is assigned.
@@ -350,14 +354,18 @@ impl Lowering<'_> {
             }
             Op::Ifindex { dst } => self.load_context(self.register(dst), IFINDEX),
             Op::Queue { dst } => self.load_context(self.register(dst), QUEUE),
-            Op::Hit { rule } => {
+            Op::Claims { content } => {
+                let content = self.register(content);
+                self.access(|strategy, lowering| strategy.claims(lowering, content));
+            }
+            Op::Hit { rule, ask } => {
                 if let Some(index) = self.rule_index(rule) {
-                    self.effect(|lowering| counters::count(lowering, Operand::Imm(index)));
+                    self.effect(|lowering| counters::count(lowering, Operand::Imm(index), ask));
                 }
             }
-            Op::Count { counter } => {
+            Op::Count { counter, ask } => {
                 let index = self.counters.first_named() + counter.as_u32();
-                self.effect(|lowering| counters::count(lowering, Operand::Imm(index as i32)));
+                self.effect(|lowering| counters::count(lowering, Operand::Imm(index as i32), ask));
             }
         }
     }
@@ -491,7 +499,7 @@ impl Lowering<'_> {
                 let (ok, short, place) = (self.start_of(ok), self.start_of(short), self.place);
                 self.access(|strategy, lowering| strategy.canon(lowering, place, ok, short));
             }
-            End::Finish { rule, verdict } => self.finish(rule, verdict),
+            End::Finish { rule, verdict, ask } => self.finish(rule, verdict, ask),
         }
     }
 
@@ -539,32 +547,34 @@ impl Lowering<'_> {
         dst
     }
 
-    fn finish(&mut self, rule: Option<RuleId>, verdict: Verdict) {
+    fn finish(&mut self, rule: Option<RuleId>, verdict: Verdict, ask: bool) {
         let code = Operand::Imm(verdict_code(verdict));
         let Some(index) = rule.and_then(|rule| self.rule_index(rule)) else {
             return self.end(Terminator::Exit(code));
         };
-        let tail = self.tail();
+        let tail = self.tail(ask);
         self.push(VInsn::Mov { dst: tail.index, src: Operand::Imm(index) });
         self.push(VInsn::Mov { dst: tail.verdict, src: code });
         self.end(Terminator::Goto(tail.block));
     }
 
-    fn tail(&mut self) -> Tail {
-        if let Some(tail) = self.tail {
+    fn tail(&mut self, ask: bool) -> Tail {
+        if let Some(tail) = self.tails[usize::from(ask)] {
             return tail;
         }
         let tail = Tail { block: self.new_block(), index: self.fresh(), verdict: self.fresh() };
-        self.tail = Some(tail);
+        self.tails[usize::from(ask)] = Some(tail);
         tail
     }
 
-    fn shared_tail(&mut self) {
-        let Some(tail) = self.tail else { return };
+    fn shared_tails(&mut self) {
         self.span = self.flow.span;
-        self.switch_to(tail.block);
-        counters::count(self, Operand::Reg(tail.index));
-        self.end(Terminator::Exit(Operand::Reg(tail.verdict)));
+        for ask in [false, true] {
+            let Some(tail) = self.tails[usize::from(ask)] else { continue };
+            self.switch_to(tail.block);
+            counters::count(self, Operand::Reg(tail.index), ask);
+            self.end(Terminator::Exit(Operand::Reg(tail.verdict)));
+        }
     }
 }
 

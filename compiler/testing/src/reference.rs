@@ -22,7 +22,7 @@ pub(crate) use value::Operand;
 
 use crate::engine::{Engine, EngineError, Env, Outcome};
 use packet::Packet;
-use parse::header_end;
+use parse::{Node, header_end};
 
 /// Packets and bytes.
 type Count = (u64, u64);
@@ -77,6 +77,15 @@ pub fn apply_chain(program: &Program, chain: ChainId) -> Xdp {
 pub fn headers_end(program: &Program, packet: &[u8], env: &Env) -> usize {
     let packet = Packet::new(program, packet, env);
     packet.nodes.iter().map(|node| header_end(&packet, node)).max().unwrap_or(0)
+}
+
+/// Where the packet ends as its outermost header with a length says, in bytes from its start, at most the frame's;
+/// `None` if no header does.
+#[must_use]
+pub fn claims_end(program: &Program, packet: &[u8], env: &Env) -> Option<usize> {
+    let packet = Packet::new(program, packet, env);
+    let claims = |node: &&Node| !program.headers[node.header].claims.is_empty();
+    packet.nodes.iter().find(claims)?.extent.as_ref().map(|extent| extent.content.end)
 }
 
 impl Engine for Reference {

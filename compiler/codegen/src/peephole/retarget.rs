@@ -1,4 +1,4 @@
-//! Values that are made in one register only to be moved to another.
+//! Values that are made in one register only to be moved to another, or that nobody reads.
 
 use cranelift_entity::SecondaryMap;
 use pktc_bpf::{AluOp, Insn, Operand, Reg, Width};
@@ -13,24 +13,53 @@ use crate::module::MachineInsn;
 const FURTHEST: usize = 32;
 
 /// Lets instructions make their value where a move puts it, where nothing else needs it in between; removes
-/// moves whose value nobody reads.
+/// what makes a value that nobody reads. Until nothing changes: what one block no longer reads may be all that
+/// another made it for.
 pub(super) fn remove_detours(function: &mut MachineFunction) {
+    while remove_once(function) {}
+}
+
+fn remove_once(function: &mut MachineFunction) -> bool {
     let live = live_at_start(function);
+    let mut removed = false;
     for block in function.blocks.values_mut() {
         let mut after = live_behind(block, &live);
         let mut keep = vec![true; block.insns.len()];
         for index in (0..block.insns.len()).rev() {
             let insn = block.insns[index].0;
-            if let Some((dst, src)) = as_copy(&insn)
-                && (!after.has(dst) || (!after.has(src) && retarget(&mut block.insns[..index], src, dst)))
+            let detour = || as_copy(&insn).filter(|&(_, src)| !after.has(src));
+            if makes_only(&insn).is_some_and(|dst| !after.has(dst))
+                || detour().is_some_and(|(dst, src)| retarget(&mut block.insns[..index], src, dst))
             {
-                keep[index] = false;
+                (keep[index], removed) = (false, true);
             } else {
                 after = before(&insn, after);
             }
         }
         let mut keep = keep.into_iter();
         block.insns.retain(|_| keep.next().unwrap_or(true));
+    }
+    removed
+}
+
+/// The register that `insn` writes, if it does nothing else.
+fn makes_only(insn: &MachineInsn) -> Option<Reg> {
+    match *insn {
+        Insn::Alu { dst, .. }
+        | Insn::Neg { dst, .. }
+        | Insn::Swap { dst, .. }
+        | Insn::LoadImm64 { dst, .. }
+        | Insn::LoadMap { dst, .. }
+        | Insn::LoadMapValue { dst, .. }
+        | Insn::Load { dst, .. } => Some(dst),
+        Insn::Store { .. }
+        | Insn::AtomicAdd { .. }
+        | Insn::Goto { .. }
+        | Insn::Branch { .. }
+        | Insn::Call { .. }
+        | Insn::CallLocal { .. }
+        | Insn::Exit
+        | Insn::Foreign(_) => None,
     }
 }
 

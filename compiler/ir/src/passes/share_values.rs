@@ -86,6 +86,7 @@ impl Known {
             | Op::Reachable { .. }
             | Op::Ifindex { .. }
             | Op::Queue { .. }
+            | Op::Claims { .. }
             | Op::Hit { .. }
             | Op::Count { .. } => return None,
         })
@@ -170,7 +171,7 @@ mod tests {
 
     fn share(ops: Vec<Op>) -> Vec<Op> {
         let span = Span { file: FileId(0), start: 0, end: 0 };
-        let end = End::Finish { rule: None, verdict: Verdict::Pass };
+        let end = End::Finish { rule: None, verdict: Verdict::Pass, ask: false };
         let ops = ops.into_iter().map(|op| (op, span)).collect();
         let blocks: PrimaryMap<Block, BlockData> =
             [BlockData { ops, end, end_span: span }].into_iter().collect();

@@ -6,7 +6,7 @@ use pktc_semantics::typed::{ExprKind, HeaderId, Next, NextKind, Scope, UnionId};
 use super::parse::{Parsing, shortest, static_length};
 use super::state::{Counts, Pending, State};
 use super::{Here, Specialiser};
-use crate::flow::{Arg, Block, End, Op};
+use crate::flow::{Arg, Block, End, Op, Value};
 use crate::graph::edges;
 use crate::rule::Place;
 
@@ -256,24 +256,23 @@ impl Specialiser<'_> {
         counts
     }
 
-    /// `kind` = what selected the group's first member.
+    /// `kind` = what selected the group's first member. The verifier would walk the group once for each value.
     fn note_kind(&mut self, parsing: &mut Parsing<'_>, following: &Following) {
         let NextKind::By { value, .. } = &parsing.header.next[following.next].kind else { return };
+        let mask = super::number::most(parsing.header, Some(value));
         let src = self.own_number(parsing, value);
-        self.op(Op::Copy { dst: self.kind, src });
+        self.op(Op::Forget { dst: self.kind, src, mask });
+        for &(offset, size, slot) in &parsing.wanted {
+            if parsing.loaded.has(offset, size) {
+                self.unlink_slot(slot);
+            }
+        }
     }
 
     /// Branches by `kind == value`.
-    pub(super) fn if_kind(&mut self, value: u64, then: Block, otherwise: Block) {
+    pub(super) fn if_kind(&mut self, kind: Value, value: u64, then: Block, otherwise: Block) {
         let (condition, width) = (Condition::Eq, Width::W32);
-        self.end(End::Branch {
-            condition,
-            width,
-            left: self.kind,
-            right: Arg::Const(value),
-            then,
-            otherwise,
-        });
+        self.end(End::Branch { condition, width, left: kind, right: Arg::Const(value), then, otherwise });
     }
 }
 

@@ -20,6 +20,9 @@ use crate::rule::{Item, ItemId, Part, Place, Slot, SlotId};
 /// Of flags and counts up to a union's `repeats` nobody knows more than that.
 pub(super) const FLAG: u64 = 0xff;
 
+/// What headers claim of a packet is less, and what is left of it is not below zero.
+const LEFT: u64 = 0x7fff_ffff;
+
 /// The loop that is being built.
 struct Loop {
     union: UnionId,
@@ -73,6 +76,10 @@ impl Specialiser<'_> {
             stopped,
         };
         self.current = entry;
+        if enclosed {
+            // Claimed or not: the verifier sees one state.
+            self.forget(self.left, Arg::Value(self.left), LEFT);
+        }
         self.start_values(&mut group, here);
         self.end(End::Goto(head));
 
@@ -262,9 +269,7 @@ impl Specialiser<'_> {
                 continue;
             }
             let (this, other) = (self.new_block(), self.new_block());
-            // A copy that the verifier does not connect with `seen`: what the test finds out must not tell turns apart.
-            let left = self.value("");
-            self.op(Op::Alu { op: AluOp::Or, dst: left, left: seen, right: Arg::Const(0) });
+            let left = self.unlinked(seen);
             let (condition, width, right) = (Condition::Eq, Width::W64, Arg::Const(u64::from(place.index)));
             self.end(End::Branch { condition, width, left, right, then: this, otherwise: other });
             self.current = this;
@@ -324,9 +329,14 @@ impl Specialiser<'_> {
         for slot in self.needed_slots(here, |slot| {
             matches!(slot, Slot::Bytes { item: of, .. } | Slot::Payload { item: of, .. } if *of == item)
         }) {
-            let (dst, size) = (self.slot(slot), self.slot_size(slot));
-            self.forget(dst, Arg::Value(dst), low_bits(size.bytes() * 8));
+            self.unlink_slot(slot);
         }
+    }
+
+    /// What tests found out of a slot's value is forgotten.
+    pub(super) fn unlink_slot(&mut self, slot: SlotId) {
+        let (dst, size) = (self.slot(slot), self.slot_size(slot));
+        self.forget(dst, Arg::Value(dst), low_bits(size.bytes() * 8));
     }
 
     /// Stores the member as the union's n-th and as its last.
@@ -378,6 +388,7 @@ impl Specialiser<'_> {
         let length = Arg::Value(group.length);
         if group.enclosed {
             self.op(Op::Alu { op: AluOp::Sub, dst: self.left, left: self.left, right: length });
+            self.forget(self.left, Arg::Value(self.left), LEFT);
         }
         self.op(Op::Advance { by: length });
         let (canon, state) = (self.new_block(), self.behind(group, here));
@@ -387,11 +398,12 @@ impl Specialiser<'_> {
         let kinds =
             crate::ranges::merge(self.member_values(group.union).into_keys().map(|value| (value, value)));
         let upper = self.new_block();
-        self.in_ranges(self.kind, &kinds, Width::W32, head, upper);
+        let kind = self.unlinked(self.kind);
+        self.in_ranges(kind, &kinds, Width::W32, head, upper);
         self.current = upper;
         for (value, header) in self.upper_headers(group, here) {
             let (entry, other) = (self.new_block(), self.new_block());
-            self.if_kind(value, entry, other);
+            self.if_kind(kind, value, entry, other);
             self.current = entry;
             let mut state = self.behind(group, here);
             let place = Place { scope: group.scope, header, index: 0 };
@@ -420,6 +432,13 @@ impl Specialiser<'_> {
         let (most, zeros) =
             lengths.fold((0, 64), |(most, zeros), (more, fewer)| (most.max(more), zeros.min(fewer)));
         low_bits(64 - most.leading_zeros()) & !low_bits(zeros)
+    }
+
+    /// A copy that the verifier does not connect with `value`: what tests of it find out must not tell turns apart.
+    fn unlinked(&mut self, value: Value) -> Value {
+        let copy = self.value("");
+        self.op(Op::Alu { op: AluOp::Or, dst: copy, left: value, right: Arg::Const(0) });
+        copy
     }
 
     fn forget(&mut self, dst: Value, src: Arg, mask: u64) {

@@ -33,14 +33,27 @@ use state::{Outlook, Pending, State};
 /// From so many tests on, tests must not mark what they read ([`Flow::hide_tests`]).
 const MANY_TESTS: usize = 64;
 
+/// What a flow must tell besides its verdict.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FlowOptions {
+    /// Whether counters need to know what lengths packets claim ([`Op::Claims`]), as not all of a packet may be reached.
+    pub claims: bool,
+}
+
 /// Builds the flow IR of `rules`.
 ///
 /// # Errors
 /// What this version cannot compile, each with its place.
-pub fn build_flow(program: &Program, rules: &RuleProgram) -> Result<Flow, Vec<Diagnostic>> {
+pub fn build_flow(
+    program: &Program,
+    rules: &RuleProgram,
+    options: FlowOptions,
+) -> Result<Flow, Vec<Diagnostic>> {
     let graph = Graph::new(program);
     let decisions = build_decisions(rules);
     let tests = decisions.steps.values().filter(|(step, _)| matches!(step, Step::Test { .. })).count();
+    let counts =
+        rules.counters || decisions.steps.values().any(|(step, _)| matches!(step, Step::Count { .. }));
     let flow = Flow {
         name: rules.name.clone(),
         span: rules.span,
@@ -61,6 +74,7 @@ pub fn build_flow(program: &Program, rules: &RuleProgram) -> Result<Flow, Vec<Di
         slots: SecondaryMap::new(),
         items: SecondaryMap::new(),
         headers: HashMap::new(),
+        claims: options.claims && counts,
         left: Value::new(0),
         kind: Value::new(0),
         diagnostics: Vec::new(),
@@ -94,6 +108,8 @@ struct Specialiser<'a> {
     /// Whether an item of a group is there.
     items: SecondaryMap<ItemId, Option<Value>>,
     headers: HashMap<Place, HeaderValues>,
+    /// Whether [`Op::Claims`] is asked for.
+    claims: bool,
     /// How many bytes from the cursor's header on enclosing headers claim, where they claim any.
     left: Value,
     /// What selected the header at the cursor, within a group.
@@ -146,14 +162,15 @@ impl<'a> Specialiser<'a> {
             self.span = *span;
             match step {
                 Step::Finish { rule, verdict } => {
-                    return self.end(End::Finish { rule: *rule, verdict: *verdict });
+                    let ask = self.asks(&state);
+                    return self.end(End::Finish { rule: *rule, verdict: *verdict, ask });
                 }
                 Step::Hit { rule, next } => {
-                    self.op(Op::Hit { rule: *rule });
+                    self.op(Op::Hit { rule: *rule, ask: self.asks(&state) });
                     decision = *next;
                 }
                 Step::Count { counter, next } => {
-                    self.op(Op::Count { counter: *counter });
+                    self.op(Op::Count { counter: *counter, ask: self.asks(&state) });
                     decision = *next;
                 }
                 Step::Test { test, then, otherwise } => match self.answer(test, &state) {
@@ -176,6 +193,11 @@ impl<'a> Specialiser<'a> {
                 },
             }
         }
+    }
+
+    /// Whether counters must ask for the packet's length.
+    fn asks(&self, state: &State) -> bool {
+        self.claims && !state.claimed
     }
 
     /// What is to be parsed before a test though the test does not ask for it: many tests ahead do, and each that
@@ -240,7 +262,7 @@ impl<'a> Specialiser<'a> {
     // ---- building blocks ----
 
     fn new_block(&mut self) -> Block {
-        let end = End::Finish { rule: None, verdict: pktc_semantics::typed::Verdict::Abort };
+        let end = End::Finish { rule: None, verdict: pktc_semantics::typed::Verdict::Abort, ask: false };
         self.flow.blocks.push(BlockData { ops: Vec::new(), end, end_span: self.span })
     }
 
@@ -301,6 +323,7 @@ enum Answer {
 }
 
 /// Where a parse step was asked for, and what is known besides it.
+#[derive(Clone)]
 struct Here {
     decision: Decision,
     needs: Rc<Needs>,

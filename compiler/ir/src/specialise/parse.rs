@@ -20,6 +20,13 @@ use crate::rule::{Item, ItemId, Part, Place, Slot, SlotId};
 #[derive(Clone, Default)]
 pub(super) struct Loaded(HashMap<(u32, Size), Value>);
 
+impl Loaded {
+    /// Whether that load is made.
+    pub(super) fn has(&self, offset: u32, size: Size) -> bool {
+        self.0.contains_key(&(offset, size))
+    }
+}
+
 /// A header that is being parsed.
 pub(super) struct Parsing<'h> {
     pub(super) place: Place,
@@ -32,6 +39,8 @@ pub(super) struct Parsing<'h> {
     pub(super) length: Arg,
     /// Whether something ahead asks where it ends.
     pub(super) end_matters: bool,
+    /// How many bytes from its start on it claims, once that is computed.
+    pub(super) content: Option<Value>,
     /// The header's loads that rules ahead read as well.
     pub(super) wanted: Vec<(u32, Size, SlotId)>,
 }
@@ -42,13 +51,16 @@ const NEAR: u64 = 64;
 impl<'a> Specialiser<'a> {
     pub(super) fn parse_header(&mut self, place: Place, enclosed: bool, counts: Counts, here: &Here) {
         let mut parsing = self.parsing(place, enclosed, here);
+        let short = self.malformed_block(place, here);
+        self.fits(&mut parsing, short);
+        let here = &self.tell_claims(&mut parsing, here);
         let broken = self.malformed_block(place, here);
         if let Some(next) = self.only_leads_on(place, enclosed, here) {
-            self.fits(&mut parsing, broken);
             let following = Following { place, next, enclosed, counts, taken: Vec::new() };
             return self.dispatch(parsing, &following, true, here);
         }
-        self.fits_and_valid(&mut parsing, broken);
+        self.is_valid(&mut parsing, broken);
+        self.is_whole(&mut parsing, broken);
         let mut state = here.rest.clone();
         self.now_present(&mut parsing, &mut state, counts, here);
         let parts = self.needed_parts(place, here);
@@ -89,6 +101,7 @@ impl<'a> Specialiser<'a> {
             loaded: Loaded::default(),
             length: Arg::Const(0),
             end_matters: self.end_matters(place, here),
+            content: None,
             wanted: wanted.collect(),
         }
     }
@@ -132,6 +145,17 @@ impl<'a> Specialiser<'a> {
         }
     }
 
+    /// Tells counters what the outermost header with a length claims, whether it is valid or not.
+    fn tell_claims(&mut self, parsing: &mut Parsing<'_>, here: &Here) -> Here {
+        let mut here = here.clone();
+        if self.claims && !parsing.enclosed && !parsing.header.claims.is_empty() {
+            parsing.content = self.content(parsing);
+            parsing.content.into_iter().for_each(|content| self.op(Op::Claims { content }));
+            here.rest.claimed = true;
+        }
+        here
+    }
+
     /// Goes on in a new block only if the header's `valid` clauses hold and its length is one; sets its length.
     pub(super) fn is_valid(&mut self, parsing: &mut Parsing<'_>, broken: Block) {
         for condition in &parsing.header.valid {
@@ -170,22 +194,16 @@ impl<'a> Specialiser<'a> {
 
     /// `bytes` from the cursor on must exist and be claimed.
     pub(super) fn must_fit(&mut self, parsing: &Parsing<'_>, bytes: Arg, short: Block) {
+        // What is not claimed is asked first: that it lies in the packet may have to be asked twice.
+        if parsing.enclosed {
+            let ok = self.new_block();
+            let (condition, width, left) = (Condition::Slt, Width::W64, self.left);
+            self.end(End::Branch { condition, width, left, right: bytes, then: short, otherwise: ok });
+            self.current = ok;
+        }
         let ok = self.new_block();
         self.end(End::Check { base: None, bytes, ok, short });
         self.current = ok;
-        if parsing.enclosed {
-            let ok = self.new_block();
-            let (condition, width) = (Condition::Slt, Width::W64);
-            self.end(End::Branch {
-                condition,
-                width,
-                left: self.left,
-                right: bytes,
-                then: short,
-                otherwise: ok,
-            });
-            self.current = ok;
-        }
     }
 
     /// The header's length in bytes, as its fields say.
@@ -442,6 +460,9 @@ impl<'a> Specialiser<'a> {
         if parsing.header.claims.is_empty() {
             return parsing.enclosed.then_some(self.left);
         }
+        if parsing.content.is_some() {
+            return parsing.content;
+        }
         /// More than any packet holds.
         const ENDLESS: u64 = 1 << 30;
         let unclaimed = if parsing.enclosed { Arg::Value(self.left) } else { Arg::Const(ENDLESS) };
@@ -596,6 +617,7 @@ fn parsing_copy<'h>(parsing: &Parsing<'h>) -> Parsing<'h> {
         loaded: parsing.loaded.clone(),
         length: parsing.length,
         end_matters: parsing.end_matters,
+        content: parsing.content,
         wanted: parsing.wanted.clone(),
     }
 }

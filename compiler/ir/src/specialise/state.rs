@@ -20,6 +20,8 @@ pub(super) struct State {
     pub(super) pending: Vec<Pending>,
     /// The header at whose start the cursor stands, while something pending wants to know.
     pub(super) cursor: Option<Place>,
+    /// Whether it was told what the packet claims ([`crate::flow::Op::Claims`]).
+    pub(super) claimed: bool,
 }
 
 /// How often headers that can follow themselves have been met, so that their `repeats` end the parse.

@@ -71,6 +71,8 @@ impl Strategy for Direct {
         linear_length(lowering, dst);
     }
 
+    fn claims(&mut self, _: &mut Lowering<'_>, _: VReg) {}
+
     fn counted_length(&mut self, lowering: &mut Lowering<'_>, dst: VReg) {
         linear_length(lowering, dst);
     }

@@ -118,7 +118,12 @@ pub(crate) trait Strategy {
     /// `dst` = the packet's length.
     fn packet_length(&mut self, lowering: &mut Lowering<'_>, dst: VReg);
 
-    /// `dst` = the packet's length for counters; goes on in a block of its own.
+    /// The packet's outermost header with a length says that `content` bytes from the cursor on are the packet's; may
+    /// go on in a block of its own.
+    fn claims(&mut self, lowering: &mut Lowering<'_>, content: VReg);
+
+    /// `dst` = the packet's length for counters, where it was told what the packet claims; may go on in a block of its
+    /// own.
     fn counted_length(&mut self, lowering: &mut Lowering<'_>, dst: VReg);
 
     /// Whether what was done may be done again: then effects must be done once only.
