@@ -53,10 +53,11 @@ pub(super) fn check(
         }
     }
     let (found, expected) = (counters(&mut *engine)?, counters(&mut *reference)?);
-    let close = |((found, expected), padding): ((&(u64, u64), &(u64, u64)), &u64)| {
-        found.0 == expected.0 && (expected.1 - padding..=expected.1).contains(&found.1)
-    };
-    if found.iter().zip(&expected).zip(&padding).all(close) {
+    let close = (0..found.len()).all(|index| {
+        let ((packets, bytes), padding) = (found[index], padding[index]);
+        packets == expected[index].0 && (expected[index].1 - padding..=expected[index].1).contains(&bytes)
+    });
+    if close {
         return Ok(());
     }
     let rules = bench.rules(subject);

@@ -196,6 +196,9 @@ impl RuleBuilder<'_> {
         if let Num::Const(value) = num {
             return Cond::Const(merged.iter().any(|&(low, high)| (low..=high).contains(&value)));
         }
+        let most = if let Num::Bits { width, .. } = num { low_bits(width) } else { u64::MAX };
+        let possible = merged.into_iter().filter(|&(low, _)| low <= most);
+        let merged: Vec<_> = possible.map(|(low, high)| (low, high.min(most))).collect();
         if let Some(parts) = self.masked_alternatives(&num, &merged, span) {
             return Cond::or(parts);
         }
