@@ -96,13 +96,14 @@ impl<'a> Checker<'a> {
         let suggestion = near.or_else(|| owned(self).filter(|_| path.steps.is_empty()));
         let title = format!("there is no header, set or definition `{}`", head.text);
         let mut diagnostic = Diagnostic::error(codes::UNKNOWN_NAME, title, head.span, "not declared");
-        let mut enums = self.program.enums.values();
-        let of = enums.find(|it| it.members.iter().any(|(name, _)| *name == head.text));
+        let enums = self.program.enums.values();
+        let of = enums.filter(|it| it.members.iter().any(|(name, _)| *name == head.text));
+        let of: Vec<&str> = of.map(|it| it.name.as_str()).collect();
         if let Some(name) = suggestion {
             diagnostic = diagnostic.with_help(format!("did you mean `{name}`?"));
-        } else if let Some(of) = of.filter(|_| path.steps.is_empty()) {
+        } else if !of.is_empty() && path.steps.is_empty() {
             diagnostic = diagnostic
-                .with_note(format!("`{}` is a member of the enum `{}`", head.text, of.name))
+                .with_note(format!("`{}` is a member of `{}`", head.text, of.join("`, `")))
                 .with_help("an enum's member is understood beside a field of that enum: `ip.proto == udp`");
         }
         self.report(diagnostic);
