@@ -7,7 +7,7 @@
 
 use std::rc::Rc;
 
-use pktc_diagnostics::{Diagnostic, render};
+use pktc_diagnostics::{Diagnostic, codes, render};
 use pktc_driver::options::{Access, Counters, Level};
 use pktc_driver::{Built, Checked, CounterRange, Options, Subject, build};
 use pktc_loader::LoadError;
@@ -132,16 +132,32 @@ impl Bench {
     /// The object of `subject`, with counters.
     ///
     /// # Errors
-    /// Diagnostics of the compiler, rendered.
-    pub fn built(&mut self, subject: Subject, how: Build) -> Result<Rc<Built>, String> {
+    /// Diagnostics of the compiler, rendered; `Missing` where this version does not compile it yet.
+    pub fn built(&mut self, subject: Subject, how: Build) -> Result<Rc<Built>, NoEngine> {
         if let Some((_, built)) = self.built.iter().find(|(key, _)| *key == (subject, how)) {
             return Ok(Rc::clone(built));
         }
         let options = Options { access: how.0, level: how.1, counters: Counters::On, ..Options::default() };
-        let built = build(&self.checked, &[subject], &options).map_err(|errors| self.render(&errors))?;
+        let built = build(&self.checked, &[subject], &options).map_err(|errors| self.no_engine(&errors))?;
         let built = Rc::new(built);
         self.built.push(((subject, how), Rc::clone(&built)));
         Ok(built)
+    }
+
+    fn no_engine(&self, errors: &[Diagnostic]) -> NoEngine {
+        match not_yet(errors) {
+            Some(reason) => NoEngine::Missing(reason),
+            None => NoEngine::Failed(self.render(errors)),
+        }
+    }
+
+    /// Why `runner` cannot run `subject`: its object needs what this version does not compile yet.
+    pub fn refusal(&mut self, runner: Runner, subject: Subject) -> Option<String> {
+        let (Runner::Vm(how) | Runner::Kernel(how)) = runner else { return None };
+        match self.built(subject, how) {
+            Err(NoEngine::Missing(reason)) => Some(reason),
+            Ok(_) | Err(NoEngine::Failed(_)) => None,
+        }
     }
 
     /// A fresh engine that tells which rule decided.
@@ -181,7 +197,7 @@ impl Bench {
             }
             Runner::Vm(how) | Runner::Kernel(how) => how,
         };
-        let built = self.built(subject, how).map_err(NoEngine::Failed)?;
+        let built = self.built(subject, how)?;
         let (name, range) = program_of(&built).map_err(NoEngine::Failed)?;
         let (first, count) = match all_entries {
             false => (range.first, range.count),
@@ -231,6 +247,13 @@ impl Bench {
         let (found, expected) = (describe(&found, &rules), describe(&expected, &rules));
         Err(here(format!("{} says {found}\nreference says {expected}", engine.name())))
     }
+}
+
+/// What this version does not compile yet, if there are no other errors.
+#[must_use]
+pub fn not_yet(errors: &[Diagnostic]) -> Option<String> {
+    let is_refused = errors.iter().all(|error| error.code == codes::NOT_YET);
+    errors.first().filter(|_| is_refused).map(|error| error.title.clone())
 }
 
 /// The reference, with named counters behind those of rules, as objects have them.

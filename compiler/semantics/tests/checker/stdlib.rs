@@ -1,6 +1,7 @@
 //! The standard library's headers, against the RFCs, by hand.
 
-use pktc_semantics::typed::{Header, NextKind, Position, Program};
+use pktc_semantics::typed::{Header, NextKind, Position, Program, Target};
+use pktc_syntax::ast::Scope;
 
 use crate::support::program;
 
@@ -409,12 +410,20 @@ fn no_header_is_forgotten() {
     );
 }
 
-/// The targets of a header's first `next by`, by value.
+/// The targets of a header's first `next by`, by value, with the packet that they are in.
 fn edges(program: &Program, name: &str) -> Vec<(u64, String)> {
     let NextKind::By { edges, .. } = &header(program, name).next[0].kind else {
         panic!("{name}: not by value")
     };
-    edges.iter().map(|(&value, target)| (value, program.headers[target.header].name.clone())).collect()
+    let named = |target: &Target| {
+        let scope = match target.scope {
+            None => "",
+            Some(Scope::Inner) => "inner.",
+            Some(Scope::Quoted) => "quoted.",
+        };
+        format!("{scope}{}", program.headers[target.header].name)
+    };
+    edges.iter().map(|(&value, target)| (value, named(target))).collect()
 }
 
 #[test]
@@ -434,8 +443,10 @@ fn numbers_select_the_headers_of_their_registries() {
     let after_ipv4 = vec![
         name(1, "icmp"),
         name(2, "igmp"),
+        name(4, "inner.ipv4"),
         name(6, "tcp"),
         name(17, "udp"),
+        name(41, "inner.ipv6"),
         name(47, "gre"),
         name(50, "esp"),
         name(51, "ah"),
@@ -461,6 +472,16 @@ fn numbers_select_the_headers_of_their_registries() {
         assert_eq!(header(&program, from).next.len(), 2, "a branch for each port of {from}");
     }
     assert_eq!(edges(&program, "tcp"), []);
+    for tunnel in ["gre", "geneve"] {
+        let carried: Vec<_> = edges(&program, tunnel);
+        assert!(
+            carried.contains(&name(0x6558, "inner.eth")) && carried.contains(&name(0x0800, "inner.ipv4"))
+        );
+        assert!(carried.iter().all(|(_, name)| name.starts_with("inner.")), "{tunnel}");
+    }
+    let quoting = |name: &str| edges(&program, name).iter().map(|&(value, _)| value).collect::<Vec<_>>();
+    assert_eq!(quoting("icmp"), [3, 4, 5, 11, 12]);
+    assert_eq!(quoting("icmpv6"), [1, 2, 3, 4]);
     let ports = [
         name(53, "dns"),
         name(123, "ntp"),
@@ -495,7 +516,7 @@ fn malformed_asks_the_packet_up_to_the_transport_headers() {
     let program = program(text);
     let names: Vec<_> = program.packet_headers.iter().map(|&id| program.headers[id].name.as_str()).collect();
     assert_eq!(names.first(), Some(&"eth"));
-    assert_eq!(names.len(), 21);
+    assert_eq!(names.len(), 22);
     assert!(!names.contains(&"mine"));
     let at = |name| names.iter().position(|&it| it == name);
     assert!(at("vlan") < at("ipv4") && at("ipv4") < at("tcp") && at("ipv6") < at("udp"));
