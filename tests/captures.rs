@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use pktc_diagnostics::{Diagnostic, Severity, codes, render};
+use pktc_driver::options::{Access, Level};
 use pktc_driver::{Checked, Files, Subject, check, programs};
 use pktc_semantics::typed::Verdict;
 use pktc_testing::capture::{self, CaptureError};
@@ -58,21 +59,22 @@ fn main() {
             libtest_mimic::run(&arguments, vec![trial]).exit();
         }
     };
-    let ran = Arc::new(AtomicUsize::new(0));
+    let ran = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
     let conclusion = libtest_mimic::run(&arguments, trials(&subjects, &ran));
-    report(&subjects, ran.load(Ordering::Relaxed));
+    report(&subjects, [0, 1].map(|which| ran[which].load(Ordering::Relaxed)));
     conclusion.exit();
 }
 
 #[expect(clippy::print_stdout, reason = "how many entries ran is what the run is to say")]
-fn report(subjects: &[Subjects], ran: usize) {
+fn report(subjects: &[Subjects], [reference, vm]: [usize; 2]) {
     let entries: usize = subjects.iter().map(|subjects| subjects.entries.len()).sum();
     println!(
-        "{ran} of {entries} conditions ran under the reference; the others need what a later version brings"
+        "{reference} of {entries} conditions ran under the reference, {vm} in the userspace engine; the others need \
+         what a later version brings"
     );
 }
 
-fn trials(subjects: &Arc<Vec<Subjects>>, ran: &Arc<AtomicUsize>) -> Vec<Trial> {
+fn trials(subjects: &Arc<Vec<Subjects>>, ran: &Arc<[AtomicUsize; 2]>) -> Vec<Trial> {
     let all = Arc::clone(subjects);
     let mut trials = vec![Trial::test("refusals", move || check_refusals(&all))];
     for index in 0..subjects.len() {
@@ -189,7 +191,7 @@ fn is_later(checked: &Checked, error: &Diagnostic) -> bool {
 }
 
 /// Runs all conditions about the packets that compile.
-fn run(subjects: &Subjects, runner: Runner, ran: &AtomicUsize) -> Result<Completion, Failed> {
+fn run(subjects: &Subjects, runner: Runner, ran: &[AtomicUsize; 2]) -> Result<Completion, Failed> {
     let Some(packets) = &subjects.packets else {
         return Ok(Completion::ignored_with("its frames are not Ethernet"));
     };
@@ -204,9 +206,11 @@ fn run(subjects: &Subjects, runner: Runner, ran: &AtomicUsize) -> Result<Complet
             Err(why) => wrong.push(format!("{}: {}\n{why}", entry.name, entry.condition)),
         }
     }
-    if runner == Runner::Reference {
-        ran.fetch_add(count, Ordering::Relaxed);
-    }
+    match runner {
+        Runner::Reference => ran[0].fetch_add(count, Ordering::Relaxed),
+        Runner::Vm((Access::Direct, Level::O2)) => ran[1].fetch_add(count, Ordering::Relaxed),
+        Runner::Vm(_) | Runner::Kernel(_) => 0,
+    };
     match (wrong.is_empty(), count) {
         (false, _) => Err(wrong.join("\n").into()),
         (true, 0) => Ok(Completion::ignored_with("all its conditions need what a later version brings")),

@@ -132,32 +132,25 @@ impl Bench {
     /// The object of `subject`, with counters.
     ///
     /// # Errors
-    /// Diagnostics of the compiler, rendered; `Missing` where this version does not compile it yet.
-    pub fn built(&mut self, subject: Subject, how: Build) -> Result<Rc<Built>, NoEngine> {
+    /// Diagnostics of the compiler, rendered.
+    pub fn built(&mut self, subject: Subject, how: Build) -> Result<Rc<Built>, String> {
+        self.object(subject, how).map_err(|errors| self.render(&errors))
+    }
+
+    fn object(&mut self, subject: Subject, how: Build) -> Result<Rc<Built>, Vec<Diagnostic>> {
         if let Some((_, built)) = self.built.iter().find(|(key, _)| *key == (subject, how)) {
             return Ok(Rc::clone(built));
         }
         let options = Options { access: how.0, level: how.1, counters: Counters::On, ..Options::default() };
-        let built = build(&self.checked, &[subject], &options).map_err(|errors| self.no_engine(&errors))?;
-        let built = Rc::new(built);
+        let built = Rc::new(build(&self.checked, &[subject], &options)?);
         self.built.push(((subject, how), Rc::clone(&built)));
         Ok(built)
     }
 
-    fn no_engine(&self, errors: &[Diagnostic]) -> NoEngine {
-        match not_yet(errors) {
-            Some(reason) => NoEngine::Missing(reason),
-            None => NoEngine::Failed(self.render(errors)),
-        }
-    }
-
-    /// Why `runner` cannot run `subject`: its object needs what this version does not compile yet.
+    /// What `subject` needs that this version does not compile yet, so that `runner` cannot run it.
     pub fn refusal(&mut self, runner: Runner, subject: Subject) -> Option<String> {
         let (Runner::Vm(how) | Runner::Kernel(how)) = runner else { return None };
-        match self.built(subject, how) {
-            Err(NoEngine::Missing(reason)) => Some(reason),
-            Ok(_) | Err(NoEngine::Failed(_)) => None,
-        }
+        not_yet(&self.object(subject, how).err()?)
     }
 
     /// A fresh engine that tells which rule decided.
@@ -197,7 +190,7 @@ impl Bench {
             }
             Runner::Vm(how) | Runner::Kernel(how) => how,
         };
-        let built = self.built(subject, how)?;
+        let built = self.built(subject, how).map_err(NoEngine::Failed)?;
         let (name, range) = program_of(&built).map_err(NoEngine::Failed)?;
         let (first, count) = match all_entries {
             false => (range.first, range.count),

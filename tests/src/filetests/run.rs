@@ -17,6 +17,9 @@ use super::agree::{self, Sent};
 use super::directive::{CounterLine, Directives, HexLine, parse};
 use super::{Case, Folder};
 
+/// What fails a case that need not be `later` any more.
+const COMPILED: &str = "this version compiles the case: remove its `//@ later`";
+
 /// Runs a case's tests and raw frames; then engines must agree on all its packets.
 pub(super) fn check(case: &Case, runner: Runner) -> Result<Completion, Failed> {
     let directives = parse(case.stage, &case.text()?)?;
@@ -25,8 +28,9 @@ pub(super) fn check(case: &Case, runner: Runner) -> Result<Completion, Failed> {
     if packets.is_empty() {
         return Err("the case sends no packet".into());
     }
-    if let Some(reason) = packets.iter().find_map(|(subject, _)| bench.refusal(runner, *subject)) {
-        return Ok(Completion::ignored_with(reason));
+    if directives.later && runner != Runner::Reference {
+        let refusal = packets.iter().find_map(|(subject, _)| bench.refusal(runner, *subject));
+        return refusal.map(Completion::ignored_with).ok_or_else(|| COMPILED.into());
     }
     let ignored = run_blocks(case, &mut bench, runner)?;
     check_hex(&mut bench, runner, &directives.hex)?;
@@ -174,6 +178,7 @@ pub(super) fn object_trial(name: &str, case: &Case) -> Trial {
 
 /// Each level's object can be parsed, and is built a second time with the same bytes.
 fn check_object(case: &Case) -> Result<Completion, Failed> {
+    let is_later = parse(case.stage, &case.text()?)?.later;
     let bench = bench(case)?;
     let mut subjects: Vec<_> = programs(bench.checked()).into_iter().map(Subject::Xdp).collect();
     if subjects.is_empty() {
@@ -183,8 +188,9 @@ fn check_object(case: &Case) -> Result<Completion, Failed> {
         let options = Options { access, level, ..Options::default() };
         let build = || build(bench.checked(), &subjects, &options);
         let built = match build() {
+            Ok(_) if is_later => return Err(COMPILED.into()),
             Ok(built) => built,
-            Err(errors) => match not_yet(&errors) {
+            Err(errors) => match not_yet(&errors).filter(|_| is_later) {
                 Some(reason) => return Ok(Completion::ignored_with(reason)),
                 None => return Err(bench.render(&errors).into()),
             },

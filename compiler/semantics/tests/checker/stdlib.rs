@@ -377,6 +377,8 @@ fn no_header_is_forgotten() {
             "dns",
             "dstopts",
             "erspan",
+            "erspan_ii",
+            "erspan_iii",
             "esp",
             "eth",
             "fragment",
@@ -516,7 +518,7 @@ fn malformed_asks_the_packet_up_to_the_transport_headers() {
     let program = program(text);
     let names: Vec<_> = program.packet_headers.iter().map(|&id| program.headers[id].name.as_str()).collect();
     assert_eq!(names.first(), Some(&"eth"));
-    assert_eq!(names.len(), 22);
+    assert_eq!(names.len(), 24);
     assert!(!names.contains(&"mine"));
     let at = |name| names.iter().position(|&it| it == name);
     assert!(at("vlan") < at("ipv4") && at("ipv4") < at("tcp") && at("ipv6") < at("udp"));
