@@ -15,10 +15,11 @@ use pktc_diagnostics::{Diagnostic, Span, codes};
 
 use crate::checker::Checker;
 use crate::compare::mirrored;
+use crate::dump::scope_text;
 use crate::graph::{Graph, Implied, mention};
 use crate::structure::{same, walk};
 use crate::typed::{
-    BinaryOp, CompareOp, Element, Expr, ExprKind, HeaderId, Index, Instance, Program, Scope, UnionFieldKind,
+    BinaryOp, CompareOp, Element, Expr, ExprKind, Index, Instance, Program, Scope, UnionFieldKind,
     UnionInstance, Value,
 };
 
@@ -37,8 +38,10 @@ pub(crate) struct Facts {
 /// The program and its parse graph, for questions about certainty.
 #[derive(Clone, Copy)]
 pub(crate) struct Certainty<'a> {
-    pub(crate) program: &'a Program,
-    pub(crate) graph: &'a Graph,
+    program: &'a Program,
+    graph: &'a Graph,
+    /// Whether instances are relative to a tunnel's or a quoted packet.
+    is_nested: bool,
 }
 
 impl Facts {
@@ -96,7 +99,11 @@ fn outermost_for_last(instance: Instance) -> Instance {
     Instance { index, ..instance }
 }
 
-impl Certainty<'_> {
+impl<'a> Certainty<'a> {
+    pub(crate) fn new(program: &'a Program, graph: &'a Graph) -> Self {
+        Certainty { program, graph, is_nested: false }
+    }
+
     /// What is certain where `condition` is true.
     pub(crate) fn when_true(self, condition: &Expr) -> Facts {
         match &condition.kind {
@@ -136,8 +143,22 @@ impl Certainty<'_> {
         }
     }
 
+    /// What is certain in all packets around `scope` where something is present in it.
+    fn around(self, scope: Scope) -> Facts {
+        let outwards = std::iter::successors(scope.around(), |(outer, _)| outer.around());
+        outwards.fold(Facts::default(), |facts, (outer, kind)| {
+            facts.implied(&self.graph.of_opener(kind, self.is_nested(outer)), outer)
+        })
+    }
+
+    fn is_nested(self, scope: Scope) -> bool {
+        self.is_nested || scope != Scope::default()
+    }
+
     fn header(self, instance: Instance) -> Facts {
-        let mut facts = Facts::default().implied(&self.graph.of_header(instance.header), instance.scope);
+        let scope = instance.scope;
+        let implied = self.graph.of_header(instance.header, self.is_nested(scope));
+        let mut facts = self.around(scope).implied(&implied, scope);
         if let Index::At(last) = instance.index {
             facts.headers.extend((0..=last).map(|at| Instance { index: Index::At(at), ..instance }));
         }
@@ -146,8 +167,9 @@ impl Certainty<'_> {
     }
 
     fn union(self, instance: UnionInstance) -> Facts {
-        let mut facts =
-            Facts::default().implied(&self.graph.of_union(self.program, instance.union), instance.scope);
+        let scope = instance.scope;
+        let implied = self.graph.of_union(self.program, instance.union, self.is_nested(scope));
+        let mut facts = self.around(scope).implied(&implied, scope);
         if let Index::At(last) = instance.index {
             facts.unions.extend((0..=last).map(|at| UnionInstance { index: Index::At(at), ..instance }));
         }
@@ -182,7 +204,7 @@ impl Certainty<'_> {
         }
         match &operand.kind {
             ExprKind::Field { instance, field } => {
-                facts.has_header(*instance) && self.is_plain(instance.header, *field)
+                facts.has_header(*instance) && self.is_plain(*instance, *field)
             }
             ExprKind::UnionField { instance, field } => {
                 facts.union_fields.contains(&(*instance, *field))
@@ -206,10 +228,9 @@ impl Certainty<'_> {
     }
 
     /// Whether a field is there wherever its header is.
-    fn is_plain(self, header: HeaderId, field: usize) -> bool {
-        let header = &self.program.headers[header];
-        let field = &header.fields[field];
-        let inside = match (&header.needs, &field.position) {
+    fn is_plain(self, instance: Instance, field: usize) -> bool {
+        let field = &self.program.headers[instance.header].fields[field];
+        let inside = match (self.program.needs(instance.header, instance.scope), &field.position) {
             (None, _) => true,
             (Some(needs), crate::typed::Position::Start { bits, .. }) => bits + field.bits <= needs * 8,
             (Some(_), crate::typed::Position::End { .. }) => false,
@@ -225,10 +246,14 @@ impl Certainty<'_> {
             return false;
         }
         match &field.kind {
-            UnionFieldKind::Member(sources) => sources.iter().all(|(&header, &it)| self.is_plain(header, it)),
+            UnionFieldKind::Member(sources) => sources.iter().all(|(&header, &it)| {
+                self.is_plain(Instance { scope: instance.scope, header, index: Index::At(0) }, it)
+            }),
             UnionFieldKind::Alternatives(alternatives) => union.members.iter().all(|&header| {
-                let member = Instance { scope: instance.scope, header, index: Index::At(0) };
-                self.first_has_value(alternatives, &self.header(member))
+                // They are relative to the packet of the union.
+                let inside = Certainty { is_nested: self.is_nested(instance.scope), ..self };
+                let member = Instance { scope: Scope::default(), header, index: Index::At(0) };
+                inside.first_has_value(alternatives, &inside.header(member))
             }),
         }
     }
@@ -276,7 +301,7 @@ fn with_length(mut facts: Facts, operand: &Expr, bytes: u64) -> Facts {
 impl Checker<'_> {
     /// What is certain where `condition` is true.
     pub(crate) fn facts(&self, condition: &Expr) -> Facts {
-        Certainty { program: &self.program, graph: &self.graph }.when_true(condition)
+        Certainty::new(&self.program, &self.graph).when_true(condition)
     }
 
     /// Reports each `!=` and `not in` of a condition whose operands may be missing. `used` is the rule's condition,
@@ -302,7 +327,7 @@ impl Checker<'_> {
     }
 
     fn check_atom(&mut self, atom: &Expr, operands: &[&Expr], facts: &Facts, used: Span) {
-        let certainty = Certainty { program: &self.program, graph: &self.graph };
+        let certainty = Certainty::new(&self.program, &self.graph);
         let Some(missing) = operands.iter().find_map(|operand| uncertain_part(certainty, operand, facts))
         else {
             return;
@@ -356,33 +381,37 @@ impl Checker<'_> {
 
     /// A condition that makes `operand` certain.
     fn guard(&self, operand: &Expr) -> Option<String> {
-        let certainty = Certainty { program: &self.program, graph: &self.graph };
+        let certainty = Certainty::new(&self.program, &self.graph);
         let index = |index: Index| match index {
             Index::At(0) => String::new(),
             Index::At(at) => format!("[{at}]"),
             Index::Last => "[last]".into(),
         };
         let header = |instance: &Instance| {
-            format!("{}{}", self.program.headers[instance.header].name, index(instance.index))
+            let name = &self.program.headers[instance.header].name;
+            format!("{}{name}{}", scope_text(instance.scope), index(instance.index))
         };
         match &operand.kind {
             ExprKind::Field { instance, field } => {
-                certainty.is_plain(instance.header, *field).then(|| header(instance))
+                certainty.is_plain(*instance, *field).then(|| header(instance))
             }
             ExprKind::PayloadLength(instance) | ExprKind::Payload(instance) => Some(header(instance)),
             ExprKind::PayloadSlice { instance, to, .. } => {
                 Some(format!("{}.payload.len >= {to}", header(instance)))
             }
             ExprKind::UnionField { instance, field } => {
+                let scope = scope_text(instance.scope);
                 if certainty.is_total(*instance, *field) {
                     let name = &self.program.unions[instance.union].name;
-                    return Some(format!("{name}{}", index(instance.index)));
+                    return Some(format!("{scope}{name}{}", index(instance.index)));
                 }
                 let proof = (instance.union, *field);
+                let is_nested = certainty.is_nested(instance.scope);
                 let mut unions = self.program.unions.iter();
-                let found =
-                    unions.find(|&(id, _)| self.graph.of_union(&self.program, id).fields.contains(&proof));
-                found.map(|(_, union)| union.name.clone())
+                let found = unions.find(|&(id, _)| {
+                    self.graph.of_union(&self.program, id, is_nested).fields.contains(&proof)
+                });
+                found.map(|(_, union)| format!("{scope}{}", union.name))
             }
             _ => None,
         }

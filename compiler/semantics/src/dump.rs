@@ -306,7 +306,7 @@ impl<'a> Dump<'a> {
 
     fn malformed(&self, malformed: &Malformed) -> String {
         match malformed {
-            Malformed::Packet => "malformed".into(),
+            Malformed::Packet(scope) => format!("{}malformed", scope_text(*scope)),
             Malformed::Header(instance) => format!("{}.malformed", self.instance(*instance)),
             Malformed::Union { scope, union } => {
                 format!("{}{}.malformed", scope_text(*scope), self.program.unions[*union].name)
@@ -395,7 +395,8 @@ fn binary_text(op: BinaryOp) -> &'static str {
     }
 }
 
-fn scope_text(scope: Scope) -> String {
+/// `inner.inner.`
+pub(crate) fn scope_text(scope: Scope) -> String {
     format!("{}{}", "inner.".repeat(usize::from(scope.inner)), if scope.quoted { "quoted." } else { "" })
 }
 

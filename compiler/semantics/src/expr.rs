@@ -463,16 +463,20 @@ pub(crate) fn constant_bool(expr: &Expr) -> Option<bool> {
     }
 }
 
-/// The paths in an atom that say `[any]`: their first words, and where it stands.
+/// The paths in an atom that say `[any]`: the names in front of it, and where it stands.
 fn find_any<'a>(expr: &'a ast::Expr, found: &mut Vec<(&'a str, Span)>) {
     match &expr.kind {
         Ast::Path(path) => {
+            let mut name = path.head.text.as_str();
             for step in &path.steps {
-                if let PathStepKind::Index(indices) = &step.kind
-                    && let [index] = indices.as_slice()
-                    && bare_word(index) == Some("any")
-                {
-                    found.push((&path.head.text, step.span));
+                match &step.kind {
+                    PathStepKind::Dot(word) => name = &word.text,
+                    PathStepKind::Index(indices) => {
+                        if matches!(indices.as_slice(), [index] if bare_word(index) == Some("any")) {
+                            found.push((name, step.span));
+                        }
+                    }
+                    PathStepKind::Slice(..) | PathStepKind::Call(_) => {}
                 }
             }
         }

@@ -61,9 +61,43 @@ pub struct Program {
     pub tests: Vec<Test>,
     /// Where every packet starts: `eth`.
     pub root: HeaderId,
-    /// What bare `malformed` asks: `root` and what is reached from it by edges outside the members of `l4`
+    /// The members of `l4`: what they select is no matter of a bare `malformed`.
+    pub transport: Vec<HeaderId>,
+    /// What bare `malformed` asks: `root` and what is reached from it by edges outside [`Program::transport`]
     /// and not into `inner.` or `quoted.`; parents before children.
     pub packet_headers: Vec<HeaderId>,
+    /// What `inner.malformed` asks: the same from all headers that an edge into `inner.` leads to.
+    pub inner_headers: Vec<HeaderId>,
+    /// What `quoted.malformed` asks: the same from all headers that an edge into `quoted.` leads to.
+    pub quoted_headers: Vec<HeaderId>,
+}
+
+/// Bytes of a transport header that an ICMP error quotes at least (RFC 792).
+const QUOTED_BYTES: u32 = 8;
+
+impl Program {
+    /// What a bare `malformed` asks in the packet `scope`.
+    #[must_use]
+    pub fn malformed_headers(&self, scope: Scope) -> &[HeaderId] {
+        match scope {
+            Scope { quoted: true, .. } => &self.quoted_headers,
+            Scope { inner: 0, .. } => &self.packet_headers,
+            Scope { .. } => &self.inner_headers,
+        }
+    }
+
+    /// How many bytes make `header` present in the packet `scope`; none: its whole length. As it declares
+    /// ([`Header::needs`]), but of a transport header in a quoted packet 8 are enough.
+    #[must_use]
+    pub fn needs(&self, header: HeaderId, scope: Scope) -> Option<u32> {
+        let declared = &self.headers[header];
+        let is_cut = scope.quoted && self.transport.contains(&header) && declared.fixed_bytes > QUOTED_BYTES;
+        if is_cut {
+            Some(declared.needs.map_or(QUOTED_BYTES, |needs| needs.min(QUOTED_BYTES)))
+        } else {
+            declared.needs
+        }
+    }
 }
 
 /// The type of an operand.
@@ -121,8 +155,8 @@ pub struct Enum {
 
 /// A header: how it lies in the packet and what follows it.
 ///
-/// It **fits** if its [`needs`](Header::needs) bytes (without `needs`: its whole length) lie in the frame and
-/// in what the enclosing header claims; it is **present** if it is selected, fits and is valid.
+/// It **fits** if the bytes that it [needs](Program::needs) (without `needs`: its whole length) lie in the frame
+/// and in what the enclosing header claims; it is **present** if it is selected, fits and is valid.
 #[derive(Clone, Debug)]
 pub struct Header {
     /// Its name.
@@ -142,7 +176,7 @@ pub struct Header {
     /// All must hold.
     pub valid: Vec<Expr>,
     /// So many bytes make it present; fields beyond what is there have no value, and where the cut hides a
-    /// field that `valid` reads, `valid` is not asked.
+    /// field that `valid` reads, `valid` is not asked. [`Program::needs`] says it for a packet.
     pub needs: Option<u32>,
     /// How many in a row, at least 1.
     pub repeats: u32,
@@ -250,6 +284,10 @@ pub enum NextKind {
 }
 
 /// Where an edge of the parse graph leads.
+///
+/// An edge with a scope opens that packet. Where several do, the first header that is *present* there opens it, in
+/// order of `next` lines, then of selectors; later ones are not followed. `inner` deeper than
+/// [`Scope::MAX_INNER`] and what a quoted packet would open are not followed either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
     /// Into the tunnel's or the quoted packet; `None` stays in this one.
@@ -329,12 +367,42 @@ pub enum UnionFieldKind {
 }
 
 /// Which packet an instance is in: the outer one, a tunnel's, or a quoted one.
+///
+/// Instances are counted in each packet by themselves: `inner.vlan[1]` is the second tag of the inner frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scope {
-    /// How many tunnels deep, at most 3.
+    /// How many tunnels deep, at most [`Scope::MAX_INNER`].
     pub inner: u8,
     /// In the packet that an ICMP error there quotes.
     pub quoted: bool,
+}
+
+impl Scope {
+    /// Tunnels inside tunnels: what lies deeper cannot be named and is not parsed.
+    pub const MAX_INNER: u8 = 3;
+
+    /// The packet that an edge into `kind` opens; none: it is too deep, or a quoted packet's.
+    #[must_use]
+    pub fn opened(self, kind: pktc_syntax::ast::Scope) -> Option<Scope> {
+        match kind {
+            _ if self.quoted => None,
+            pktc_syntax::ast::Scope::Quoted => Some(Scope { quoted: true, ..self }),
+            pktc_syntax::ast::Scope::Inner if self.inner == Self::MAX_INNER => None,
+            pktc_syntax::ast::Scope::Inner => Some(Scope { inner: self.inner + 1, ..self }),
+        }
+    }
+
+    /// The packet around it, and the kind of edge that opens it from there; none for the outer one.
+    #[must_use]
+    pub fn around(self) -> Option<(Scope, pktc_syntax::ast::Scope)> {
+        match self {
+            Scope { quoted: true, .. } => {
+                Some((Scope { quoted: false, ..self }, pktc_syntax::ast::Scope::Quoted))
+            }
+            Scope { inner: 0, .. } => None,
+            Scope { inner, .. } => Some((Scope { inner: inner - 1, ..self }, pktc_syntax::ast::Scope::Inner)),
+        }
+    }
 }
 
 /// Which of several headers of one kind.
@@ -429,8 +497,8 @@ pub enum ExprKind {
 /// Whose malformation is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Malformed {
-    /// The outer packet's: one of [`Program::packet_headers`].
-    Packet,
+    /// A packet's: one of its [`Program::malformed_headers`].
+    Packet(Scope),
     /// An instance's; for a header with repeats, `At(0)` asks any of them.
     Header(Instance),
     /// Any member's, or more of them than the union's `repeats`.

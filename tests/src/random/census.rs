@@ -259,7 +259,7 @@ fn construct(expr: &Expr) -> Option<&'static str> {
         ExprKind::UnionField { .. } => "union field",
         ExprKind::Present(_) => "presence",
         ExprKind::UnionPresent(_) => "union presence",
-        ExprKind::Malformed(Malformed::Packet) => "malformed",
+        ExprKind::Malformed(Malformed::Packet(_)) => "malformed",
         ExprKind::Malformed(Malformed::Header(_)) => "of header malformed",
         ExprKind::Malformed(Malformed::Union { .. }) => "of union malformed",
         ExprKind::Truncated(_) => "truncated",

@@ -123,7 +123,7 @@ impl RuleBuilder<'_> {
 
     fn malformed(&mut self, who: Malformed, at: &Expr) -> Cond {
         let (scope, mut headers, index) = match who {
-            Malformed::Packet => (Scope::default(), self.program.packet_headers.clone(), None),
+            Malformed::Packet(scope) => (scope, self.program.malformed_headers(scope).to_vec(), None),
             Malformed::Header(instance) => {
                 (instance.scope, vec![instance.header], self.malformed_index(instance, at))
             }

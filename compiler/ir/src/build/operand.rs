@@ -494,7 +494,7 @@ fn shift_scope(expr: &mut Expr, scope: Scope) {
         ExprKind::UnionField { instance, .. } | ExprKind::UnionPresent(instance) => instance.scope = scope,
         ExprKind::Malformed(pktc_semantics::typed::Malformed::Header(instance)) => instance.scope = scope,
         ExprKind::Malformed(pktc_semantics::typed::Malformed::Union { scope: old, .. }) => *old = scope,
-        ExprKind::Malformed(pktc_semantics::typed::Malformed::Packet)
+        ExprKind::Malformed(pktc_semantics::typed::Malformed::Packet(_))
         | ExprKind::Const(_)
         | ExprKind::Own(_)
         | ExprKind::OwnPayload { .. }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pktc_diagnostics::{Diagnostic, Span, codes};
 use pktc_semantics::typed::{Expr, ExprKind, FieldDefault, FieldIndex, Header, HeaderId, Program, Value};
 
-use crate::reference::{Operand, View, number, takes_rest, walk, write_bits};
+use crate::reference::{Operand, View, holds, number, takes_rest, walk, write_bits};
 
 /// How often fields that depend on the length, and the length on them, are gone round before giving up.
 const ROUNDS: usize = 4;
@@ -88,6 +88,16 @@ impl<'a> Form<'a> {
         View { program: self.program, header: self.header, bytes, length: Some(self.length) }
     }
 
+    /// Whether a condition on its own fields holds.
+    pub(super) fn holds(&self, condition: &Expr) -> bool {
+        holds(condition, &self.view(&self.bytes()))
+    }
+
+    /// The declarations.
+    pub(super) fn program(&self) -> &'a Program {
+        self.program
+    }
+
     pub(super) fn is_given(&self, field: FieldIndex) -> bool {
         self.given.contains(&field)
     }
@@ -101,7 +111,7 @@ impl<'a> Form<'a> {
     }
 
     /// Chooses the length: room for all fields, and no more than the declaration's steps ask.
-    fn settle_length(&mut self) -> Result<(), Box<Diagnostic>> {
+    pub(super) fn settle_length(&mut self) -> Result<(), Box<Diagnostic>> {
         // At first, conditional fields that are given count as there: they may need a length to be there.
         let mut needed = self.room(|form, field| form.is_given(field) || form.is_there(field));
         for _ in 0..ROUNDS {

@@ -175,9 +175,11 @@ impl<'a> Packet<'a> {
     fn is_malformed(&self, whose: Malformed, base: Scope) -> bool {
         let mut malformed = self.nodes.iter().filter(|node| node.extent.is_none());
         match whose {
-            Malformed::Packet => malformed.any(|node| {
-                node.scope == Scope::default() && self.program.packet_headers.contains(&node.header)
-            }),
+            Malformed::Packet(scope) => {
+                let scope = within(base, scope);
+                let asked = self.program.malformed_headers(scope);
+                malformed.any(|node| node.scope == scope && asked.contains(&node.header))
+            }
             Malformed::Header(instance) => {
                 let scope = within(base, instance.scope);
                 malformed.any(|node| {
