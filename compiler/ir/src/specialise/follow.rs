@@ -31,7 +31,9 @@ impl Specialiser<'_> {
     pub(super) fn follow(&mut self, following: Following, here: &Here) {
         let mut parsing = self.parsing(following.place, following.enclosed, here);
         self.return_to(&mut parsing, here);
-        self.dispatch(parsing, &following, false, here);
+        let mut here = here.clone();
+        here.rest.cursor = Some(following.place);
+        self.dispatch(parsing, &following, false, &here);
     }
 
     /// Goes where the header's `next` line leads. `unchecked`: that the header is valid and whole is still to be
@@ -122,7 +124,7 @@ impl Specialiser<'_> {
         }
         let ok = self.new_block();
         // It was there before, so this cannot fail.
-        let short = self.block_for(here.decision, here.rest.clone());
+        let short = self.block_for(here.decision, State { cursor: None, ..here.rest.clone() });
         let bytes = if parsing.header.needs.is_some() {
             Arg::Const(u64::from(parsing.checked))
         } else {

@@ -57,7 +57,7 @@ impl Specialiser<'_> {
         here: &Here,
     ) {
         let canon = self.new_block();
-        let lost = self.block_for(here.decision, here.rest.clone());
+        let lost = self.block_for(here.decision, State { cursor: None, ..here.rest.clone() });
         self.end(End::Canon { ok: canon, short: lost });
         self.current = canon;
         let entry = canon;
@@ -496,7 +496,7 @@ impl Specialiser<'_> {
 
     /// What is known behind the loop: what it stored is to be recalled.
     fn behind(&self, group: &Loop, here: &Here) -> State {
-        let mut state = here.rest.clone();
+        let mut state = State { cursor: None, ..here.rest.clone() };
         state.pending.extend(self.group_items(group, here).into_iter().map(|item| Pending::Stored { item }));
         state
     }

@@ -432,7 +432,7 @@ impl<'a> Specialiser<'a> {
         self.end(End::Check { base: None, bytes: Arg::Const(u64::from(end)), ok, short: missing });
         let bytes = Arg::Const(u64::from(parsing.checked));
         // The header was there before, so going back cannot fail.
-        let lost = self.block_for(here.decision, here.rest.clone());
+        let lost = self.block_for(here.decision, State { cursor: None, ..here.rest.clone() });
         self.current = missing;
         self.end(End::Seek { position, bytes, ok: absent, short: lost });
         self.current = ok;
