@@ -37,7 +37,7 @@ mod warnings;
 use pktc_diagnostics::{Diagnostic, SourceMap, has_errors, sort};
 
 pub use dump::dump;
-pub use structure::walk;
+pub use structure::{exclude_each_other, walk};
 
 use checker::Checker;
 use files::Files;

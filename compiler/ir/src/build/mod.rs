@@ -9,10 +9,9 @@ use std::collections::HashMap;
 use cranelift_entity::PrimaryMap;
 use pktc_diagnostics::{Diagnostic, SourceMap, Span, codes};
 use pktc_semantics::rules::RuleTable;
-use pktc_semantics::typed::{self, Expr, ExprKind, Malformed, Program, Scope, Xdp};
-use pktc_semantics::walk;
+use pktc_semantics::typed::{self, Program, Xdp};
 
-use crate::rule::{Action, Cond, Item, ItemId, Node, RuleProgram, Slot, SlotId};
+use crate::rule::{Action, Item, ItemId, Node, RuleProgram, Slot, SlotId};
 
 /// Builds the rule IR of `xdp`.
 ///
@@ -68,12 +67,12 @@ impl RuleBuilder<'_> {
     fn stmt(&mut self, stmt: &typed::Stmt) -> Node {
         match stmt {
             typed::Stmt::Rule(rule) => {
-                let condition = self.whole_condition(&rule.condition);
+                let condition = self.condition(&rule.condition);
                 let actions = self.actions(&rule.actions);
                 Node::Rule { id: self.rules.id(rule), condition, actions, span: rule.span }
             }
             typed::Stmt::When { condition, body } => {
-                let condition = self.whole_condition(condition);
+                let condition = self.condition(condition);
                 Node::When { condition, body: self.body(body) }
             }
             typed::Stmt::Apply { chain, .. } => {
@@ -81,17 +80,6 @@ impl RuleBuilder<'_> {
                 Node::Chain { name: chain.name.clone(), body: self.body(&chain.body) }
             }
         }
-    }
-
-    /// A rule's or a `when`'s condition; refuses what this version does not compile.
-    fn whole_condition(&mut self, condition: &Expr) -> Cond {
-        let before = self.diagnostics.len();
-        walk(condition, &mut |part| {
-            if is_nested(part) {
-                self.not_yet("a packet in a tunnel, or quoted by an ICMP error", part.span);
-            }
-        });
-        if self.diagnostics.len() > before { Cond::Const(false) } else { self.condition(condition) }
     }
 
     fn actions(&mut self, actions: &[typed::Action]) -> Vec<Action> {
@@ -117,21 +105,4 @@ impl RuleBuilder<'_> {
                 .with_note("the reference engine (`pktc run --engine reference`) already knows it"),
         );
     }
-}
-
-/// Whether an operand is of another packet than the outer one.
-fn is_nested(operand: &Expr) -> bool {
-    let scope = match operand.kind {
-        ExprKind::Field { instance, .. }
-        | ExprKind::Present(instance)
-        | ExprKind::Truncated(instance)
-        | ExprKind::PayloadLength(instance)
-        | ExprKind::Payload(instance)
-        | ExprKind::PayloadSlice { instance, .. }
-        | ExprKind::Malformed(Malformed::Header(instance)) => instance.scope,
-        ExprKind::UnionField { instance, .. } | ExprKind::UnionPresent(instance) => instance.scope,
-        ExprKind::Malformed(Malformed::Packet(scope) | Malformed::Union { scope, .. }) => scope,
-        _ => Scope::default(),
-    };
-    scope != Scope::default()
 }

@@ -232,13 +232,15 @@ impl<'b> RuleBuilder<'b> {
             self.not_yet("a field whose place varies so much", span);
             return Cond::Const(false);
         };
+        let needs = self.program.needs(instance.header, instance.scope);
+        let certain = certain_bytes(header, needs);
         let mut value = Cond::Const(false);
         for (when, bit) in placements {
             let end = (bit + declared.bits).div_ceil(8);
-            let (item, limit) = if when.is_none() && end <= certain_bytes(header) {
-                (present, certain_bytes(header))
+            let (item, limit) = if when.is_none() && end <= certain {
+                (present, certain)
             } else {
-                let end = part_end(header, declared, end);
+                let end = if needs.is_some() { end } else { part_end(header, declared, end) };
                 (self.part_item(Part { place, when, end, in_payload: false }), end)
             };
             let Some(operand) = self.field_operand(declared, place, item, bit, limit) else {
@@ -408,9 +410,9 @@ fn all_of(mut conditions: Vec<Expr>) -> Option<Expr> {
     Some(Expr { kind: ExprKind::And(conditions), ty, span })
 }
 
-/// How far a field's part reaches: all fields under one condition come together, unless the header may be cut.
+/// How far a field's part reaches where the header cannot be cut: all fields under one condition come together.
 fn part_end(header: &Header, field: &Field, end: u32) -> u32 {
-    let Some(when) = field.when.as_ref().filter(|_| header.needs.is_none()) else { return end };
+    let Some(when) = field.when.as_ref() else { return end };
     let key = condition_key(when);
     let group = header
         .fields
