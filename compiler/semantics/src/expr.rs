@@ -8,7 +8,7 @@ use crate::checker::{Argument, Checker, Env, Own};
 use crate::names::{Space, SymbolKind};
 use crate::path::{NUMBER_BYTES, Place, bare_word};
 use crate::suggest::nearest;
-use crate::typed::{EnumId, Expr, ExprKind, Type, Value};
+use crate::typed::{BytesAsk, EnumId, Expr, ExprKind, Type, Value};
 use crate::types::{describe, member, number_bits};
 
 /// How deep expressions may nest, definitions included.
@@ -412,7 +412,9 @@ impl<'a> Checker<'a> {
 /// How many bytes a slice has.
 pub(crate) fn slice_length(expr: &Expr) -> Option<u32> {
     match &expr.kind {
-        ExprKind::PayloadSlice { from, to, .. } | ExprKind::OwnPayload { from, to } => Some(to - from),
+        ExprKind::PayloadSlice { from, to, .. }
+        | ExprKind::OwnPayload { from, to }
+        | ExprKind::Bytes { ask: BytesAsk::Slice { from, to }, .. } => Some(to - from),
         _ => None,
     }
 }

@@ -296,10 +296,15 @@ pub struct Target {
     pub header: HeaderId,
 }
 
-/// An option list: options follow the fixed fields, up to the header's length.
+/// An option list: it lies behind the header's fields that are there, up to the header's length; a header that is
+/// cut short has none.
+///
+/// It is read from its start. A kind in `end` ends it, one in `pad` is a byte; any other option starts with `fields`
+/// and has `length` bytes in all. The list is **broken** where an option is cut by the list's end, or is shorter than
+/// its `fields`: what stands before the break counts, nothing behind it does. The first option of a kind counts.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The fields that each option starts with.
+    /// The fields that each option starts with, all unconditional.
     pub fields: Vec<Field>,
     /// Which of them is the kind.
     pub kind: FieldIndex,
@@ -320,8 +325,20 @@ pub struct OptionDecl {
     pub name: String,
     /// Its kind.
     pub kind: u64,
-    /// Its values, behind kind and length; their positions count from the option's start.
+    /// Its values, behind kind and length; their positions count from the option's start. They have a value only
+    /// in an option that is as long as all of them ask ([`OptionDecl::bytes`]).
     pub fields: Vec<Field>,
+}
+
+impl OptionDecl {
+    /// How long an option with these values is, in bytes; 0 if it declares none.
+    #[must_use]
+    pub fn bytes(&self) -> u32 {
+        let ends = self.fields.iter().map(|field| match field.position {
+            Position::Start { bits, .. } | Position::End { bits } => bits + field.bits,
+        });
+        ends.max().unwrap_or(0) / 8
+    }
 }
 
 /// A union of headers.
@@ -436,6 +453,52 @@ pub struct UnionInstance {
     pub index: Index,
 }
 
+/// An option in the lists of a header.
+///
+/// Whose lists: the header's own, or, where it has [`Header::options_from`], those of all these headers in the same
+/// packet, in the order in which they lie there; the header itself must be present, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OptionRef {
+    /// Of which header.
+    pub instance: Instance,
+    /// Its kind.
+    pub kind: u64,
+}
+
+/// What is asked of an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OptionAsk {
+    /// Whether it is in a list.
+    Present,
+    /// Its length in bytes, all of it.
+    Length,
+    /// A value; none where the option has another length than its declaration asks. The declaration is
+    /// `headers[list].options.options[option].fields[field]`, and holds for all lists that are asked.
+    Value { list: HeaderId, option: usize, field: FieldIndex },
+}
+
+/// Bytes whose number varies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum BytesOf {
+    /// A header's `bytes` field that takes what is left.
+    Field { instance: Instance, field: FieldIndex },
+    /// A header's option list, all up to the header's end. None in a header that is cut short.
+    Options(Instance),
+    /// What follows the union's header: of members that do not repeat, the first that is present.
+    UnionPayload(UnionInstance),
+}
+
+/// What is asked of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BytesAsk {
+    /// All of them.
+    All,
+    /// How many.
+    Length,
+    /// Bytes `from..to` (`to` excluded); no value beyond them. At most 8 bytes are a number, too.
+    Slice { from: u32, to: u32 },
+}
+
 /// An expression: condition or value.
 #[derive(Clone, Debug)]
 pub struct Expr {
@@ -476,6 +539,12 @@ pub enum ExprKind {
     Payload(Instance),
     /// Bytes `from..to` of the payload (`to` excluded); no value beyond it. At most 8 bytes are a number, too.
     PayloadSlice { instance: Instance, from: u32, to: u32 },
+    /// Something of an option.
+    Option { option: OptionRef, ask: OptionAsk },
+    /// One of the header's option lists (as of an [`OptionRef`]) is broken.
+    OptionsMalformed(Instance),
+    /// Something of bytes whose number varies.
+    Bytes { of: BytesOf, ask: BytesAsk },
     /// `not x`
     Not(Box<Expr>),
     /// All; at least two.
@@ -699,7 +768,7 @@ pub struct Packet {
 #[derive(Clone, Debug)]
 pub enum Layer {
     /// A header with the fields that are given.
-    Header { header: HeaderId, fields: Vec<(FieldIndex, Value)>, span: Span },
+    Header { header: HeaderId, fields: Vec<(FieldIndex, Value)>, options: Vec<PacketOption>, span: Span },
     /// Bytes.
     Payload(Vec<u8>),
     /// Bytes in the frame, but in no length.
@@ -708,4 +777,21 @@ pub enum Layer {
     Cut(u32),
     /// Where the packet comes in.
     Pkt { ifindex: Option<u32>, queue: Option<u32> },
+}
+
+/// An option of a header in a packet.
+#[derive(Clone, Debug)]
+pub struct PacketOption {
+    /// Its kind.
+    pub kind: u64,
+    /// Its declaration among [`Options::options`].
+    pub declared: Option<usize>,
+    /// Those of [`Options::fields`] that are given; the length is computed unless it is.
+    pub fields: Vec<(FieldIndex, Value)>,
+    /// Those of [`OptionDecl::fields`] that are given.
+    pub values: Vec<(FieldIndex, Value)>,
+    /// What stands behind all these.
+    pub content: Vec<u8>,
+    /// Where it stands.
+    pub span: Span,
 }

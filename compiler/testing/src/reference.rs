@@ -6,6 +6,7 @@
 
 mod expression;
 mod layout;
+mod options;
 mod packet;
 mod parse;
 mod value;
@@ -16,7 +17,7 @@ use pktc_diagnostics::SourceMap;
 use pktc_semantics::rules::{RuleId, RuleTable};
 use pktc_semantics::typed::{Action, ActionKind, Chain, ChainId, CounterId, Program, Stmt, Verdict, Xdp};
 
-pub(crate) use expression::{holds, number, walk};
+pub(crate) use expression::{Operands, holds, number, walk};
 pub(crate) use layout::{View, takes_rest, write_bits};
 pub(crate) use value::Operand;
 

@@ -87,8 +87,8 @@ impl RuleBuilder<'_> {
     fn whole_condition(&mut self, condition: &Expr) -> Cond {
         let before = self.diagnostics.len();
         walk(condition, &mut |part| {
-            if is_nested(part) {
-                self.not_yet("a packet in a tunnel, or quoted by an ICMP error", part.span);
+            if let Some(what) = refused(part) {
+                self.not_yet(what, part.span);
             }
         });
         if self.diagnostics.len() > before { Cond::Const(false) } else { self.condition(condition) }
@@ -119,9 +119,11 @@ impl RuleBuilder<'_> {
     }
 }
 
-/// Whether an operand is of another packet than the outer one.
-fn is_nested(operand: &Expr) -> bool {
+/// What this version does not compile of an operand itself.
+fn refused(operand: &Expr) -> Option<&'static str> {
     let scope = match operand.kind {
+        ExprKind::Option { .. } | ExprKind::OptionsMalformed(_) => return Some("an option"),
+        ExprKind::Bytes { .. } => return Some("bytes whose number varies"),
         ExprKind::Field { instance, .. }
         | ExprKind::Present(instance)
         | ExprKind::Truncated(instance)
@@ -133,5 +135,5 @@ fn is_nested(operand: &Expr) -> bool {
         ExprKind::Malformed(Malformed::Packet(scope) | Malformed::Union { scope, .. }) => scope,
         _ => Scope::default(),
     };
-    scope != Scope::default()
+    (scope != Scope::default()).then_some("a packet in a tunnel, or quoted by an ICMP error")
 }
