@@ -34,6 +34,16 @@ pub fn dump(program: &Program) -> String {
     }
     for xdp in program.xdps.values() {
         dump.line(0, &format!("xdp {}{}", xdp.name, if xdp.counters { "" } else { " (counters off)" }));
+        if let Some(priority) = xdp.priority {
+            dump.line(1, &format!("priority {priority}"));
+        }
+        if let Some(verdicts) = &xdp.chain_on {
+            dump.line(1, &format!("chain on {}", verdict_texts(verdicts)));
+        }
+        for on in &xdp.on {
+            let actions = dump.actions(&on.actions);
+            dump.line(1, &format!("on {} => {actions}", verdict_texts(&on.verdicts)));
+        }
         dump.body(&xdp.body, 1);
         let actions = dump.actions(&xdp.default);
         dump.line(1, &format!("default => {actions}"));
@@ -394,6 +404,10 @@ fn outcome(outcome: &Outcome) -> String {
     let count = outcome.count.map_or(String::new(), |count| format!("{count} "));
     let by = outcome.by.as_ref().map_or(String::new(), |by| format!(" by {by}"));
     format!("{count}{}{by}", outcome.verdict.map_or("return", verdict_text))
+}
+
+fn verdict_texts(verdicts: &[Verdict]) -> String {
+    verdicts.iter().map(|&verdict| verdict_text(verdict)).collect::<Vec<_>>().join(", ")
 }
 
 fn verdict_text(verdict: Verdict) -> &'static str {

@@ -167,10 +167,7 @@ impl<'a> Checker<'a> {
                 }
                 _ => self.expression(inner, hint, env),
             },
-            Ast::Tuple(_) => {
-                self.not_yet("tuples", span);
-                None
-            }
+            Ast::Tuple(parts) => self.tuple(parts, span, env),
             Ast::Not(inner) => {
                 let inner = self.condition(inner, env)?;
                 Some(negation(inner, span))
@@ -183,6 +180,25 @@ impl<'a> Checker<'a> {
             Ast::Default { value, otherwise } => self.default_value(value, otherwise, span, hint, env),
             Ast::Error => None,
         }
+    }
+
+    fn tuple(&mut self, parts: &'a [ast::Expr], span: Span, env: &Env<'a>) -> Option<Expr> {
+        let checked: Vec<_> = parts.iter().map(|part| self.tuple_part(part, env)).collect();
+        let parts: Vec<Expr> = checked.into_iter().collect::<Option<_>>()?;
+        let ty = Type::Tuple(parts.iter().map(|part| part.ty.clone()).collect());
+        Some(Expr { kind: ExprKind::Tuple(parts), ty, span })
+    }
+
+    fn tuple_part(&mut self, part: &'a ast::Expr, env: &Env<'a>) -> Option<Expr> {
+        let hint = self.enum_of(part, env);
+        let checked = self.expression(part, hint, env)?;
+        if !matches!(checked.ty, Type::Bool | Type::Tuple(_)) {
+            return Some(checked);
+        }
+        let what = describe(&self.program, &checked.ty);
+        let title = "a tuple holds single values";
+        self.report(Diagnostic::error(codes::NOT_A_VALUE, title, part.span, format!("this is {what}")));
+        None
     }
 
     fn parts(&mut self, parts: &'a [ast::Expr], env: &Env<'a>) -> Option<Vec<Expr>> {

@@ -12,6 +12,9 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use cranelift_entity::{PrimaryMap, entity_impl};
 use pktc_diagnostics::Span;
 pub use pktc_syntax::ast::{BinaryOp, CompareOp, Verdict};
+pub use scenario::{Layer, Outcome, Packet, PacketOption, Step, StepKind, Test, TestTarget};
+
+mod scenario;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
@@ -559,7 +562,7 @@ pub enum ExprKind {
     Binary { op: BinaryOp, left: Box<Expr>, right: Box<Expr> },
     /// The left value, or the right where the left has none.
     Default { value: Box<Expr>, otherwise: Box<Expr> },
-    /// A tuple.
+    /// A tuple of at least two values, which only `in` asks for; it has a value where all parts have one.
     Tuple(Vec<Expr>),
 }
 
@@ -592,7 +595,8 @@ pub struct Set {
     pub name: Option<String>,
     /// Where it stands.
     pub span: Span,
-    /// The type of its elements.
+    /// The type of its elements. A part of tuples of which nothing is known, because all elements have `_` there, is
+    /// [`Type::Bool`].
     pub ty: Type,
     /// Its elements as written; they may overlap.
     pub elements: Vec<Element>,
@@ -611,7 +615,7 @@ pub enum Element {
     Ipv6 { low: Ipv6Addr, high: Ipv6Addr },
     /// Byte strings of one length, compared bytewise.
     Bytes { low: Vec<u8>, high: Vec<u8> },
-    /// A tuple; `None` is anything.
+    /// A tuple of at least two; `None` is anything (`_`). None of them is a tuple.
     Tuple(Vec<Option<Element>>),
 }
 
@@ -650,6 +654,23 @@ pub struct Xdp {
     pub counters: bool,
     /// Its statements.
     pub body: Vec<Stmt>,
+    /// Its place among programs that run one after the other: lower ones first. None: the loader chooses.
+    pub priority: Option<u32>,
+    /// After which verdicts the next of them runs. None: the loader chooses.
+    pub chain_on: Option<Vec<Verdict>>,
+    /// What is done once there is a verdict, whoever gave it, the default too: all whose verdicts hold it, in order.
+    pub on: Vec<OnVerdict>,
+}
+
+/// `on drop, abort => count refused;`
+#[derive(Clone, Debug)]
+pub struct OnVerdict {
+    /// The verdicts.
+    pub verdicts: Vec<Verdict>,
+    /// Only [`ActionKind::Count`].
+    pub actions: Vec<Action>,
+    /// Where it stands.
+    pub span: Span,
 }
 
 /// A statement.
@@ -698,100 +719,4 @@ pub enum ActionKind {
     Count(CounterId),
     /// Does a chain's rules.
     Apply(ChainId),
-}
-
-/// A test.
-#[derive(Clone, Debug)]
-pub struct Test {
-    /// Its name.
-    pub name: String,
-    /// Where its name stands.
-    pub span: Span,
-    /// What is tested.
-    pub of: TestTarget,
-    /// Its steps.
-    pub steps: Vec<Step>,
-}
-
-/// What a test is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TestTarget {
-    /// A program.
-    Xdp(XdpId),
-    /// A chain; where it does not decide, the outcome is `return`.
-    Chain(ChainId),
-}
-
-/// A step of a test.
-#[derive(Clone, Debug)]
-pub struct Step {
-    /// Which one.
-    pub kind: StepKind,
-    /// Where it stands.
-    pub span: Span,
-}
-
-/// The kinds of steps.
-#[derive(Clone, Debug)]
-pub enum StepKind {
-    /// Sends a packet so many times.
-    Send { repeat: u64, packet: Packet },
-    /// What became of the last send; without counts there is one outcome, for all of them.
-    Expect { outcomes: Vec<Outcome> },
-    /// Sends the packets of a capture; their verdicts are kept in a snapshot.
-    Replay { file: String, span: Span },
-}
-
-/// What a test expects.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// So many of the repeated packets; none: all.
-    pub count: Option<u64>,
-    /// The verdict; `None`: the chain under test did not decide.
-    pub verdict: Option<Verdict>,
-    /// The deciding rule as [`Rule`] reports name it: `label`, `chain.label`.
-    pub by: Option<String>,
-    /// Where it stands.
-    pub span: Span,
-}
-
-/// A packet to compose.
-#[derive(Clone, Debug)]
-pub struct Packet {
-    /// Its layers, outside in.
-    pub layers: Vec<Layer>,
-    /// Where it stands.
-    pub span: Span,
-}
-
-/// A layer of a packet.
-#[derive(Clone, Debug)]
-pub enum Layer {
-    /// A header with the fields that are given.
-    Header { header: HeaderId, fields: Vec<(FieldIndex, Value)>, options: Vec<PacketOption>, span: Span },
-    /// Bytes.
-    Payload(Vec<u8>),
-    /// Bytes in the frame, but in no length.
-    Pad(u32),
-    /// The frame ends there.
-    Cut(u32),
-    /// Where the packet comes in.
-    Pkt { ifindex: Option<u32>, queue: Option<u32> },
-}
-
-/// An option of a header in a packet.
-#[derive(Clone, Debug)]
-pub struct PacketOption {
-    /// Its kind.
-    pub kind: u64,
-    /// Its declaration among [`Options::options`].
-    pub declared: Option<usize>,
-    /// Those of [`Options::fields`] that are given; the length is computed unless it is.
-    pub fields: Vec<(FieldIndex, Value)>,
-    /// Those of [`OptionDecl::fields`] that are given.
-    pub values: Vec<(FieldIndex, Value)>,
-    /// What stands behind all these.
-    pub content: Vec<u8>,
-    /// Where it stands.
-    pub span: Span,
 }

@@ -69,6 +69,9 @@ pub fn apply_chain(program: &Program, chain: ChainId) -> Xdp {
         default_span: *span,
         counters: true,
         body: vec![Stmt::Apply { chain, span: *span }],
+        priority: None,
+        chain_on: None,
+        on: Vec::new(),
     }
 }
 
@@ -129,6 +132,14 @@ enum Flow {
 
 impl Run<'_> {
     fn program(&mut self, subject: &Xdp) -> Option<(Verdict, RuleId)> {
+        let (verdict, rule) = self.decide(subject)?;
+        for on in subject.on.iter().filter(|on| on.verdicts.contains(&verdict)) {
+            self.actions(&on.actions, rule);
+        }
+        Some((verdict, rule))
+    }
+
+    fn decide(&mut self, subject: &Xdp) -> Option<(Verdict, RuleId)> {
         if let Flow::Decided(verdict, rule) = self.body(&subject.body) {
             return Some((verdict, rule));
         }

@@ -34,6 +34,9 @@ pub fn build_rules(
     };
     let body = builder.body(&xdp.body);
     let default = builder.actions(&xdp.default);
+    if let Some(on) = xdp.on.first() {
+        builder.not_yet("`on VERDICT => …`", on.span);
+    }
     if !builder.diagnostics.is_empty() {
         return Err(builder.diagnostics);
     }
@@ -124,6 +127,7 @@ fn refused(operand: &Expr) -> Option<&'static str> {
     let scope = match operand.kind {
         ExprKind::Option { .. } | ExprKind::OptionsMalformed(_) => return Some("an option"),
         ExprKind::Bytes { .. } => return Some("bytes whose number varies"),
+        ExprKind::Tuple(_) => return Some("a tuple"),
         ExprKind::Field { instance, .. }
         | ExprKind::Present(instance)
         | ExprKind::Truncated(instance)
