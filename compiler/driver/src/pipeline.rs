@@ -183,6 +183,9 @@ fn chain_program(program: &Program, id: ChainId) -> Xdp {
         default_span: chain.span,
         counters: true,
         body: vec![Stmt::Apply { chain: id, span: chain.span }],
+        priority: None,
+        chain_on: None,
+        on: Vec::new(),
     }
 }
 

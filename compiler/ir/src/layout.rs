@@ -114,7 +114,10 @@ pub fn condition_key(condition: &pktc_semantics::typed::Expr) -> String {
         | K::Packet(_)
         | K::PayloadLength(_)
         | K::Payload(_)
-        | K::PayloadSlice { .. }) => format!("{leaf:?}"),
+        | K::PayloadSlice { .. }
+        | K::Option { .. }
+        | K::OptionsMalformed(_)
+        | K::Bytes { .. }) => format!("{leaf:?}"),
     }
 }
 

@@ -19,8 +19,8 @@ use crate::dump::scope_text;
 use crate::graph::{Graph, Implied, mention};
 use crate::structure::{same, walk};
 use crate::typed::{
-    BinaryOp, CompareOp, Element, Expr, ExprKind, Index, Instance, Program, Scope, UnionFieldKind,
-    UnionInstance, Value,
+    BinaryOp, BytesAsk, BytesOf, CompareOp, Element, Expr, ExprKind, Index, Instance, OptionAsk, OptionRef,
+    Program, Scope, UnionFieldKind, UnionInstance, Value,
 };
 
 /// What is certain.
@@ -29,10 +29,17 @@ pub(crate) struct Facts {
     headers: BTreeSet<Instance>,
     unions: BTreeSet<UnionInstance>,
     union_fields: BTreeSet<(UnionInstance, usize)>,
-    /// So many bytes of the payload, at least.
-    payloads: BTreeMap<Instance, u64>,
+    /// So many bytes of a payload or of other bytes, at least.
+    bytes: BTreeMap<Source, u64>,
     /// Operands that a comparison needed.
     values: Vec<Expr>,
+}
+
+/// Bytes that slices are taken of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Source {
+    Payload(Instance),
+    Bytes(BytesOf),
 }
 
 /// The program and its parse graph, for questions about certainty.
@@ -50,8 +57,8 @@ impl Facts {
         self.headers.extend(&other.headers);
         self.unions.extend(&other.unions);
         self.union_fields.extend(&other.union_fields);
-        for (&instance, &bytes) in &other.payloads {
-            let known = self.payloads.entry(instance).or_default();
+        for (&source, &bytes) in &other.bytes {
+            let known = self.bytes.entry(source).or_default();
             *known = (*known).max(bytes);
         }
         self.values.extend(other.values.iter().cloned());
@@ -62,9 +69,9 @@ impl Facts {
         self.headers.retain(|it| other.headers.contains(it));
         self.unions.retain(|it| other.unions.contains(it));
         self.union_fields.retain(|it| other.union_fields.contains(it));
-        self.payloads.retain(|it, _| other.payloads.contains_key(it));
-        for (instance, bytes) in &mut self.payloads {
-            *bytes = (*bytes).min(other.payloads[instance]);
+        self.bytes.retain(|it, _| other.bytes.contains_key(it));
+        for (source, bytes) in &mut self.bytes {
+            *bytes = (*bytes).min(other.bytes[source]);
         }
         self.values.retain(|it| other.values.iter().any(|known| same(it, known)));
         self
@@ -109,7 +116,11 @@ impl<'a> Certainty<'a> {
         match &condition.kind {
             ExprKind::Present(instance) => self.header(*instance),
             ExprKind::UnionPresent(instance) => self.union(*instance),
-            ExprKind::Truncated(instance) => self.header(*instance),
+            ExprKind::Truncated(instance) | ExprKind::OptionsMalformed(instance) => self.header(*instance),
+            ExprKind::Option { option, ask: OptionAsk::Present } => {
+                let kind = ExprKind::Option { option: *option, ask: OptionAsk::Length };
+                self.operand(&Expr { kind, ..condition.clone() })
+            }
             ExprKind::UnionField { .. } => self.operand(condition),
             ExprKind::And(parts) => {
                 parts.iter().fold(Facts::default(), |facts, part| facts.and(&self.when_true(part)))
@@ -182,16 +193,21 @@ impl<'a> Certainty<'a> {
             ExprKind::Field { instance, .. }
             | ExprKind::PayloadLength(instance)
             | ExprKind::Payload(instance)
-            | ExprKind::PayloadSlice { instance, .. } => self.header(*instance),
-            ExprKind::UnionField { instance, .. } => self.union(*instance),
+            | ExprKind::PayloadSlice { instance, .. }
+            | ExprKind::Option { option: OptionRef { instance, .. }, .. }
+            | ExprKind::Bytes { of: BytesOf::Field { instance, .. } | BytesOf::Options(instance), .. } => {
+                self.header(*instance)
+            }
+            ExprKind::UnionField { instance, .. }
+            | ExprKind::Bytes { of: BytesOf::UnionPayload(instance), .. } => self.union(*instance),
             ExprKind::Binary { left, right, .. } => self.operand(left).and(&self.operand(right)),
             ExprKind::Tuple(parts) => {
                 parts.iter().fold(Facts::default(), |facts, part| facts.and(&self.operand(part)))
             }
             _ => return Facts::default(),
         };
-        if let ExprKind::PayloadSlice { instance, to, .. } = operand.kind {
-            facts.payloads.insert(instance, u64::from(to));
+        if let Some((source, to)) = slice_of(operand) {
+            facts.bytes.insert(source, u64::from(to));
         }
         facts.values.push(operand.clone());
         facts
@@ -211,9 +227,20 @@ impl<'a> Certainty<'a> {
                     || (facts.has_union(*instance) && self.is_total(*instance, *field))
             }
             ExprKind::PayloadLength(instance) | ExprKind::Payload(instance) => facts.has_header(*instance),
-            ExprKind::PayloadSlice { instance, to, .. } => {
-                facts.payloads.get(instance).is_some_and(|&bytes| bytes >= u64::from(*to))
+            ExprKind::PayloadSlice { .. } | ExprKind::Bytes { ask: BytesAsk::Slice { .. }, .. } => {
+                slice_of(operand).is_some_and(|(source, to)| {
+                    facts.bytes.get(&source).is_some_and(|&bytes| bytes >= u64::from(to))
+                })
             }
+            ExprKind::Bytes { of: BytesOf::UnionPayload(instance), .. } => facts.has_union(*instance),
+            ExprKind::Bytes { of: BytesOf::Field { instance, field }, .. } => {
+                facts.has_header(*instance) && self.is_plain(*instance, *field)
+            }
+            ExprKind::Bytes { of: BytesOf::Options(instance), .. } => {
+                let may_be_cut = self.program.needs(instance.header, instance.scope).is_some();
+                facts.has_header(*instance) && !may_be_cut
+            }
+            ExprKind::Option { .. } => false,
             // A difference below zero has no value.
             ExprKind::Binary { op: BinaryOp::Subtract, .. } => false,
             ExprKind::Binary { left, right, .. } => {
@@ -291,11 +318,25 @@ fn at_least(facts: Facts, left: &Expr, op: CompareOp, right: &Expr) -> Facts {
 }
 
 fn with_length(mut facts: Facts, operand: &Expr, bytes: u64) -> Facts {
-    if let ExprKind::PayloadLength(instance) = operand.kind {
-        let known = facts.payloads.entry(instance).or_default();
+    let source = match operand.kind {
+        ExprKind::PayloadLength(instance) => Some(Source::Payload(instance)),
+        ExprKind::Bytes { of, ask: BytesAsk::Length } => Some(Source::Bytes(of)),
+        _ => None,
+    };
+    if let Some(source) = source {
+        let known = facts.bytes.entry(source).or_default();
         *known = (*known).max(bytes);
     }
     facts
+}
+
+/// What a slice is taken of, and where it ends.
+fn slice_of(operand: &Expr) -> Option<(Source, u32)> {
+    match operand.kind {
+        ExprKind::PayloadSlice { instance, to, .. } => Some((Source::Payload(instance), to)),
+        ExprKind::Bytes { of, ask: BytesAsk::Slice { to, .. } } => Some((Source::Bytes(of), to)),
+        _ => None,
+    }
 }
 
 impl Checker<'_> {
@@ -398,6 +439,20 @@ impl Checker<'_> {
             ExprKind::PayloadLength(instance) | ExprKind::Payload(instance) => Some(header(instance)),
             ExprKind::PayloadSlice { instance, to, .. } => {
                 Some(format!("{}.payload.len >= {to}", header(instance)))
+            }
+            ExprKind::Bytes { ask: BytesAsk::Slice { to, .. }, .. } => {
+                let text = self.text(operand.span);
+                text.rsplit_once('[').map(|(of, _)| format!("{of}.len >= {to}"))
+            }
+            ExprKind::Bytes { of: BytesOf::UnionPayload(instance), .. } => {
+                let name = &self.program.unions[instance.union].name;
+                Some(format!("{}{name}{}", scope_text(instance.scope), index(instance.index)))
+            }
+            ExprKind::Bytes { of: BytesOf::Field { instance, .. } | BytesOf::Options(instance), .. } => {
+                Some(header(instance))
+            }
+            ExprKind::Option { ask: OptionAsk::Length, .. } => {
+                self.text(operand.span).strip_suffix(".len").map(str::to_owned)
             }
             ExprKind::UnionField { instance, field } => {
                 let scope = scope_text(instance.scope);

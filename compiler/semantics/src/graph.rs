@@ -11,7 +11,8 @@ use pktc_syntax::ast;
 use crate::checker::Checker;
 use crate::structure::walk;
 use crate::typed::{
-    Expr, ExprKind, Header, HeaderId, Malformed, NextKind, Program, Target, Type, UnionFieldKind, UnionId,
+    BytesOf, Expr, ExprKind, Header, HeaderId, Malformed, NextKind, OptionRef, Program, Target, Type,
+    UnionFieldKind, UnionId,
 };
 
 /// What is certain where a header is present.
@@ -272,6 +273,9 @@ pub(crate) fn mention(program: &Program, expr: &Expr, found: &mut BTreeSet<Heade
         | ExprKind::PayloadLength(instance)
         | ExprKind::Payload(instance)
         | ExprKind::PayloadSlice { instance, .. }
+        | ExprKind::Option { option: OptionRef { instance, .. }, .. }
+        | ExprKind::OptionsMalformed(instance)
+        | ExprKind::Bytes { of: BytesOf::Field { instance, .. } | BytesOf::Options(instance), .. }
         | ExprKind::Malformed(Malformed::Header(instance)) => {
             found.insert(instance.header);
         }
@@ -283,6 +287,7 @@ pub(crate) fn mention(program: &Program, expr: &Expr, found: &mut BTreeSet<Heade
 pub(crate) fn union_of(expr: &Expr) -> Option<UnionId> {
     match &expr.kind {
         ExprKind::UnionField { instance, .. } | ExprKind::UnionPresent(instance) => Some(instance.union),
+        ExprKind::Bytes { of: BytesOf::UnionPayload(instance), .. } => Some(instance.union),
         ExprKind::Malformed(Malformed::Union { union, .. }) => Some(*union),
         _ => None,
     }

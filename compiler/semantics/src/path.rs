@@ -8,7 +8,8 @@ use crate::dump::scope_text;
 use crate::names::{Space, Symbol, SymbolId, SymbolKind};
 use crate::suggest::nearest;
 use crate::typed::{
-    ExprKind, HeaderId, Index, Instance, Malformed, PacketField, Scope, SetId, Type, UnionId, UnionInstance,
+    BytesOf, ExprKind, HeaderId, Index, Instance, Malformed, PacketField, Scope, SetId, Type, UnionId,
+    UnionInstance,
 };
 
 /// The most bytes of a slice that are also a number.
@@ -294,7 +295,7 @@ impl<'a> Checker<'a> {
         let word = self.dot(&name, step)?;
         let fields = &self.program.headers[header].fields;
         if let Some(field) = fields.iter().position(|field| field.name.as_deref() == Some(&word.text)) {
-            return self.field_place(instance, field, word, rest);
+            return self.field_place(instance, field, word, rest, env);
         }
         match word.text.as_str() {
             "malformed" => {
@@ -310,15 +311,12 @@ impl<'a> Checker<'a> {
                 Some(Place::Value(ExprKind::Truncated(instance), Type::Bool))
             }
             "payload" => self.payload_place(instance, rest, env),
-            "option" | "options" => {
-                self.not_yet(&format!("options (`{name}.{}`)", word.text), word.span);
-                None
-            }
-            option if self.is_option_value(header, option) => {
-                self.not_yet(&format!("values of options (`{name}.{option}`)"), word.span);
-                None
-            }
+            "option" if self.has_options(header) => self.option_place(instance, &name, word, rest, env),
+            "options" if self.has_options(header) => self.options_place(instance, &name, word, rest, env),
             _ => {
+                if let Some(place) = self.option_value(instance, word, rest) {
+                    return place;
+                }
                 let near = self.nearest_field(header, &name, &word.text);
                 self.unknown_field(&name, word, near);
                 None
@@ -332,12 +330,12 @@ impl<'a> Checker<'a> {
         index: usize,
         word: &Word,
         rest: &'a [PathStep],
+        env: &Env<'a>,
     ) -> Option<Place<'a>> {
         let field = &self.program.headers[instance.header].fields[index];
         let (ty, is_rest) = (field.ty.clone(), field.bits == 0);
         if is_rest {
-            self.not_yet("fields of variable length as values", word.span);
-            return None;
+            return self.bytes_place(BytesOf::Field { instance, field: index }, &word.text, rest, env);
         }
         self.end_of_path(rest, "a field")?;
         Some(Place::Value(ExprKind::Field { instance, field: index }, ty))
@@ -352,16 +350,6 @@ impl<'a> Checker<'a> {
         )
         .with_help(format!("`{name}.malformed` is true where the header does not fit"));
         self.report(diagnostic);
-    }
-
-    fn is_option_value(&self, header: HeaderId, name: &str) -> bool {
-        let header = &self.program.headers[header];
-        let own = header.options.iter();
-        let from = header.options_from.iter().filter_map(|&id| self.program.headers[id].options.as_ref());
-        own.chain(from)
-            .flat_map(|options| &options.options)
-            .flat_map(|option| &option.fields)
-            .any(|field| field.name.as_deref() == Some(name))
     }
 
     fn union_place(
@@ -391,10 +379,7 @@ impl<'a> Checker<'a> {
                 let malformed = Malformed::Union { scope: instance.scope, union };
                 Some(Place::Value(ExprKind::Malformed(malformed), Type::Bool))
             }
-            "payload" => {
-                self.not_yet(&format!("payloads of unions (`{name}.payload`)"), word.span);
-                None
-            }
+            "payload" => self.bytes_place(BytesOf::UnionPayload(instance), "payload", rest, env),
             _ => {
                 let fields = self.program.unions[union].fields.iter().map(|field| field.name.as_str());
                 let near = nearest(&word.text, fields).map(|near| format!("{name}.{near}"));
@@ -484,7 +469,8 @@ impl<'a> Checker<'a> {
     fn nearest_field(&self, header: HeaderId, name: &str, word: &str) -> Option<String> {
         let header_data = &self.program.headers[header];
         let fields = header_data.fields.iter().filter_map(|field| field.name.as_deref());
-        let parts = ["malformed", "payload", "truncated"];
+        let of_options = if self.has_options(header) { &["option", "options"][..] } else { &[] };
+        let parts = ["malformed", "payload", "truncated"].iter().chain(of_options).copied();
         if let Some(near) = nearest(word, fields.chain(parts)) {
             return Some(format!("{name}.{near}"));
         }

@@ -28,7 +28,10 @@ pub fn walk(expr: &Expr, visit: &mut impl FnMut(&Expr)) {
         | ExprKind::Packet(_)
         | ExprKind::PayloadLength(_)
         | ExprKind::Payload(_)
-        | ExprKind::PayloadSlice { .. } => {}
+        | ExprKind::PayloadSlice { .. }
+        | ExprKind::Option { .. }
+        | ExprKind::OptionsMalformed(_)
+        | ExprKind::Bytes { .. } => {}
     }
 }
 
@@ -58,6 +61,9 @@ pub(crate) fn same(a: &Expr, b: &Expr) -> bool {
             ExprKind::PayloadSlice { instance: a, from: b, to: c },
             ExprKind::PayloadSlice { instance: d, from: e, to: f },
         ) => (a, b, c) == (d, e, f),
+        (ExprKind::Option { option: a, ask: b }, ExprKind::Option { option: c, ask: d }) => (a, b) == (c, d),
+        (ExprKind::OptionsMalformed(a), ExprKind::OptionsMalformed(b)) => a == b,
+        (ExprKind::Bytes { of: a, ask: b }, ExprKind::Bytes { of: c, ask: d }) => (a, b) == (c, d),
         (ExprKind::Not(a), ExprKind::Not(b)) => same(a, b),
         (ExprKind::And(a), ExprKind::And(b))
         | (ExprKind::Or(a), ExprKind::Or(b))

@@ -8,6 +8,7 @@
 
 mod checksum;
 mod form;
+mod options;
 mod select;
 
 use pktc_diagnostics::{Diagnostic, codes};
@@ -70,8 +71,12 @@ fn bytes_of(parts: &[Part<'_>]) -> Vec<u8> {
 
 fn parts<'a>(program: &'a Program, packet: &'a Packet) -> Result<Vec<Part<'a>>, Box<Diagnostic>> {
     let parts = packet.layers.iter().filter_map(|layer| match layer {
-        Layer::Header { header, fields, span } => {
-            Some(Form::new(program, *header, fields, *span).map(Part::Header))
+        Layer::Header { header, fields, options, span } => {
+            let list = match options::bytes(program, *header, options) {
+                Ok(list) => list,
+                Err(refused) => return Some(Err(refused)),
+            };
+            Some(Form::new(program, *header, fields, list, *span).map(Part::Header))
         }
         Layer::Payload(bytes) => Some(Ok(Part::Bytes(bytes))),
         Layer::Pad(_) | Layer::Cut(_) | Layer::Pkt { .. } => None,

@@ -253,8 +253,11 @@ fn construct(expr: &Expr) -> Option<&'static str> {
         ExprKind::Const(_) | ExprKind::Own(_) | ExprKind::OwnPayload { .. } | ExprKind::Tuple(_) => {
             return None;
         }
-        // Comparing a whole payload is for a later version.
-        ExprKind::Payload(_) => return None,
+        // For a later version.
+        ExprKind::Payload(_)
+        | ExprKind::Option { .. }
+        | ExprKind::OptionsMalformed(_)
+        | ExprKind::Bytes { .. } => return None,
         ExprKind::Field { .. } => "field",
         ExprKind::UnionField { .. } => "union field",
         ExprKind::Present(_) => "presence",

@@ -31,6 +31,9 @@ impl RuleBuilder<'_> {
             | ExprKind::PayloadLength(_)
             | ExprKind::Payload(_)
             | ExprKind::PayloadSlice { .. }
+            | ExprKind::Option { .. }
+            | ExprKind::OptionsMalformed(_)
+            | ExprKind::Bytes { .. }
             | ExprKind::Binary { .. }
             | ExprKind::Default { .. }
             | ExprKind::Tuple(_) => {

@@ -4,8 +4,8 @@
 use pktc_bpf::Size;
 use pktc_diagnostics::Span;
 use pktc_semantics::typed::{
-    BinaryOp, Expr, ExprKind, Field, FieldIndex, Header, Index, Instance, PacketField, Position, Scope, Type,
-    UnionFieldKind, UnionInstance, Value,
+    BinaryOp, BytesOf, Expr, ExprKind, Field, FieldIndex, Header, Index, Instance, OptionRef, PacketField,
+    Position, Scope, Type, UnionFieldKind, UnionInstance, Value,
 };
 
 use super::RuleBuilder;
@@ -67,7 +67,13 @@ impl<'b> RuleBuilder<'b> {
                 let cond = self.condition(expr);
                 then(self, Operand::Cond(cond))
             }
-            ExprKind::Own(_) | ExprKind::OwnPayload { .. } | ExprKind::Payload(_) | ExprKind::Tuple(_) => {
+            ExprKind::Own(_)
+            | ExprKind::OwnPayload { .. }
+            | ExprKind::Payload(_)
+            | ExprKind::Option { .. }
+            | ExprKind::OptionsMalformed(_)
+            | ExprKind::Bytes { .. }
+            | ExprKind::Tuple(_) => {
                 self.not_yet("this operand", expr.span);
                 Cond::Const(false)
             }
@@ -472,7 +478,10 @@ fn parts_of(expr: &Expr) -> Vec<&Expr> {
         | ExprKind::Packet(_)
         | ExprKind::PayloadLength(_)
         | ExprKind::Payload(_)
-        | ExprKind::PayloadSlice { .. } => Vec::new(),
+        | ExprKind::PayloadSlice { .. }
+        | ExprKind::Option { .. }
+        | ExprKind::OptionsMalformed(_)
+        | ExprKind::Bytes { .. } => Vec::new(),
     }
 }
 
@@ -492,8 +501,15 @@ fn shift_scope(expr: &mut Expr, scope: Scope) {
         | ExprKind::Truncated(instance)
         | ExprKind::PayloadLength(instance)
         | ExprKind::Payload(instance)
-        | ExprKind::PayloadSlice { instance, .. } => instance.scope = scope,
-        ExprKind::UnionField { instance, .. } | ExprKind::UnionPresent(instance) => instance.scope = scope,
+        | ExprKind::PayloadSlice { instance, .. }
+        | ExprKind::Option { option: OptionRef { instance, .. }, .. }
+        | ExprKind::OptionsMalformed(instance)
+        | ExprKind::Bytes { of: BytesOf::Field { instance, .. } | BytesOf::Options(instance), .. } => {
+            instance.scope = scope;
+        }
+        ExprKind::UnionField { instance, .. }
+        | ExprKind::UnionPresent(instance)
+        | ExprKind::Bytes { of: BytesOf::UnionPayload(instance), .. } => instance.scope = scope,
         ExprKind::Malformed(pktc_semantics::typed::Malformed::Header(instance)) => instance.scope = scope,
         ExprKind::Malformed(pktc_semantics::typed::Malformed::Union { scope: old, .. }) => *old = scope,
         ExprKind::Malformed(pktc_semantics::typed::Malformed::Packet(_))

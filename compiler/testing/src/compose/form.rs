@@ -19,6 +19,8 @@ pub(super) struct Form<'a> {
     pub(super) span: Span,
     values: Vec<Option<Operand>>,
     given: BTreeSet<FieldIndex>,
+    /// Its option list.
+    options: Vec<u8>,
     length: usize,
 }
 
@@ -36,6 +38,7 @@ impl<'a> Form<'a> {
         program: &'a Program,
         id: HeaderId,
         fields: &[(FieldIndex, Value)],
+        options: Vec<u8>,
         span: Span,
     ) -> Result<Self, Box<Diagnostic>> {
         let header = &program.headers[id];
@@ -48,7 +51,7 @@ impl<'a> Form<'a> {
             values[*field] = Some(Operand::constant(value));
         }
         let given = fields.iter().map(|(field, _)| *field).collect();
-        let mut form = Form { program, id, header, span, values, given, length: 0 };
+        let mut form = Form { program, id, header, span, values, given, options, length: 0 };
         form.settle_length()?;
         form.check_given()?;
         Ok(form)
@@ -63,6 +66,10 @@ impl<'a> Form<'a> {
         let given = fields.iter().filter(|&&field| self.is_given(field));
         for &field in fields.iter().chain(&views).chain(given) {
             self.write(&mut bytes, field);
+        }
+        if let Some(start) = self.view(&bytes).field_bytes() {
+            // As many as the length has room for.
+            bytes.iter_mut().skip(start).zip(&self.options).for_each(|(to, &from)| *to = from);
         }
         bytes
     }
@@ -140,7 +147,8 @@ impl<'a> Form<'a> {
         Err(Box::new(refused.with_help("Give the field that holds the length by hand.")))
     }
 
-    /// Bytes of the unconditional fields, of the conditional ones that are there, and of the rest as given.
+    /// Bytes of the unconditional fields, of the conditional ones that are there, of the rest as given, and of the
+    /// options.
     fn room(&self, is_there: impl Fn(&Self, FieldIndex) -> bool) -> usize {
         let mut bits = 0;
         for (index, field) in self.header.fields.iter().enumerate().filter(|(_, field)| !field.is_view) {
@@ -150,7 +158,7 @@ impl<'a> Form<'a> {
                 bits += field.bits as usize;
             }
         }
-        self.header.fixed_bytes as usize + bits.div_ceil(8)
+        self.header.fixed_bytes as usize + bits.div_ceil(8) + self.options.len()
     }
 
     fn is_there(&self, field: FieldIndex) -> bool {
