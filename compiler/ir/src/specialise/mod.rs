@@ -46,6 +46,7 @@ pub fn build_flow(program: &Program, rules: &RuleProgram) -> Result<Flow, Vec<Di
         span: rules.span,
         blocks: PrimaryMap::new(),
         values: PrimaryMap::new(),
+        cells: PrimaryMap::new(),
         counters: rules.counters,
         rules: rules.rules.rules().len() as u32,
         hide_tests: tests > MANY_TESTS,

@@ -33,7 +33,7 @@ use crate::vcode::{Terminator, VBlockId, VInsn, VReg};
 /// Bytes of the window: an Ethernet header, four tags, and the longest IPv4 and TCP headers are 150.
 pub(super) const BYTES: u32 = 208;
 /// Where the packet's start lies in the frame.
-const START: i16 = -(crate::counters::FRAME as i16) - BYTES as i16 - 6;
+const START: i16 = -(crate::maps::FRAME as i16) - BYTES as i16 - 6;
 /// Where a refilled window starts, less the remainder of the cursor's place (0 to 3, counted as at [`START`]).
 const REFILL: i16 = START - 2;
 /// Bytes of frame that the window takes.
