@@ -93,6 +93,8 @@ impl Facts {
             | Op::Remaining { dst }
             | Op::Reachable { dst }
             | Op::PacketLength { dst } => (dst, NOTHING),
+            // What is recalled was assigned to the same value before.
+            Op::Recall { .. } | Op::Keep { .. } => return None,
             Op::Advance { .. } | Op::Claims { .. } | Op::Hit { .. } | Op::Count { .. } => return None,
         })
     }

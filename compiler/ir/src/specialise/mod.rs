@@ -59,6 +59,7 @@ pub fn build_flow(
         span: rules.span,
         blocks: PrimaryMap::new(),
         values: PrimaryMap::new(),
+        cells: PrimaryMap::new(),
         counters: rules.counters,
         rules: rules.rules.rules().len() as u32,
         hide_tests: tests > MANY_TESTS,
