@@ -116,6 +116,9 @@ pub(crate) fn rule_programs(
 ) -> Result<Vec<RuleProgram>, Vec<Diagnostic>> {
     collect(subjects.iter().map(|&subject| {
         let mut rules = build_rules(program, &checked.sources, &xdp_of(program, subject))?;
+        if options.access.frags() && rules.ask_for_tunnels() {
+            return Err(vec![tunnels_not_yet(&rules)]);
+        }
         rules.counters = match options.counters {
             Counters::AsWritten => rules.counters,
             Counters::Off => false,
@@ -123,6 +126,14 @@ pub(crate) fn rule_programs(
         };
         Ok(rules)
     }))
+}
+
+/// The parse of tunnels, with all its ways to refill a window, is more than kernels' verifiers walk.
+fn tunnels_not_yet(rules: &RuleProgram) -> Diagnostic {
+    let title = "packets in tunnels, in several buffers: not yet compiled by this version of pktc";
+    let label = "its rules ask for `inner.`";
+    Diagnostic::error(codes::NOT_YET, title, rules.span, label)
+        .with_help("`--access direct` compiles it; that sees the first buffer of a packet only")
 }
 
 /// Flow IR of each program.

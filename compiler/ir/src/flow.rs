@@ -197,11 +197,9 @@ impl Op {
             | Op::Ifindex { dst }
             | Op::Queue { dst }
             | Op::Recall { dst, .. } => Some(dst),
-            Op::Advance { .. }
-            | Op::Claims { .. }
-            | Op::Keep { .. }
-            | Op::Hit { .. }
-            | Op::Count { .. } => None,
+            Op::Advance { .. } | Op::Claims { .. } | Op::Keep { .. } | Op::Hit { .. } | Op::Count { .. } => {
+                None
+            }
         }
     }
 }

@@ -273,6 +273,17 @@ pub struct RuleProgram {
     pub rules: RuleTable,
 }
 
+impl RuleProgram {
+    /// Whether its tests ask for what is in a tunnel.
+    #[must_use]
+    pub fn ask_for_tunnels(&self) -> bool {
+        self.items.values().any(|item| match item {
+            Item::Header(place) | Item::Part(Part { place, .. }) => place.scope.inner > 0,
+            Item::Member { scope, .. } => scope.inner > 0,
+        })
+    }
+}
+
 /// Which field of a header a slot holds, for people: `ipv4.src`.
 #[must_use]
 pub fn field_name(header: &pktc_semantics::typed::Header, field: FieldIndex) -> String {

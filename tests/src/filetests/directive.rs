@@ -13,8 +13,8 @@ pub(super) struct Directives {
     pub(super) hex: Vec<HexLine>,
     /// `counter`: what counters hold after all packets of the file.
     pub(super) counters: Vec<CounterLine>,
-    /// `later`: machine code of it is not compiled yet.
-    pub(super) later: bool,
+    /// `later`: what of it is not compiled yet.
+    pub(super) later: Later,
     /// `frame`: named frames.
     pub(super) frames: Vec<(String, Vec<u8>)>,
     /// `drops`: which named frames a program drops.
@@ -22,6 +22,25 @@ pub(super) struct Directives {
 }
 
 /// `//@ hex: 0200… => drop by amp`
+/// What of a case this version does not compile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Later {
+    /// It compiles all.
+    #[default]
+    Nothing,
+    /// `several buffers`: only objects with direct access.
+    SeveralBuffers,
+    /// `machine code`: no objects.
+    MachineCode,
+}
+
+impl Later {
+    /// Whether objects that see several buffers, or only the first, come later.
+    pub(super) fn covers(self, several: bool) -> bool {
+        self == Later::MachineCode || self == Later::SeveralBuffers && several
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct HexLine {
     pub(super) frame: Vec<u8>,
@@ -76,8 +95,9 @@ fn add(directives: &mut Directives, name: &str, value: &str) -> Result<(), Strin
         "about" => directives.about = value.into(),
         "hex" => directives.hex.push(hex_line(value)?),
         "counter" => directives.counters.push(counter_line(value)?),
-        "later" if value == "machine code" => directives.later = true,
-        "later" => return Err(format!("`{value}` is not `machine code`")),
+        "later" if value == "machine code" => directives.later = Later::MachineCode,
+        "later" if value == "several buffers" => directives.later = Later::SeveralBuffers,
+        "later" => return Err(format!("`{value}` is neither `machine code` nor `several buffers`")),
         "frame" => {
             let (name, frame) = split(value, "=")?;
             directives.frames.push((name.into(), from_hex(frame)?));

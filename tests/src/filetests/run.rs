@@ -14,7 +14,7 @@ use pktc_testing::snapshot::Disk;
 use crate::engines::{Bench, LEVELS, Runner, hex, not_yet, word};
 
 use super::agree::{self, Sent};
-use super::directive::{CounterLine, Directives, HexLine, parse};
+use super::directive::{CounterLine, Directives, HexLine, Later, parse};
 use super::{Case, Folder};
 
 /// What fails a case that need not be `later` any more.
@@ -28,7 +28,7 @@ pub(super) fn check(case: &Case, runner: Runner) -> Result<Completion, Failed> {
     if packets.is_empty() {
         return Err("the case sends no packet".into());
     }
-    if directives.later && runner != Runner::Reference {
+    if runner != Runner::Reference && directives.later.covers(runner.sees_fragments()) {
         let refusal = packets.iter().find_map(|(subject, _)| bench.refusal(runner, *subject));
         return refusal.map(Completion::ignored_with).ok_or_else(|| COMPILED.into());
     }
@@ -178,7 +178,7 @@ pub(super) fn object_trial(name: &str, case: &Case) -> Trial {
 
 /// Each level's object can be parsed, and is built a second time with the same bytes.
 fn check_object(case: &Case) -> Result<Completion, Failed> {
-    let is_later = parse(case.stage, &case.text()?)?.later;
+    let later = parse(case.stage, &case.text()?)?.later;
     let bench = bench(case)?;
     let mut subjects: Vec<_> = programs(bench.checked()).into_iter().map(Subject::Xdp).collect();
     if subjects.is_empty() {
@@ -187,11 +187,13 @@ fn check_object(case: &Case) -> Result<Completion, Failed> {
     for (access, level) in Access::ALL.into_iter().flat_map(|access| LEVELS.map(|level| (access, level))) {
         let options = Options { access, level, ..Options::default() };
         let build = || build(bench.checked(), &subjects, &options);
+        let is_later = later.covers(access.frags());
         let built = match build() {
             Ok(_) if is_later => return Err(COMPILED.into()),
             Ok(built) => built,
             Err(errors) => match not_yet(&errors).filter(|_| is_later) {
-                Some(reason) => return Ok(Completion::ignored_with(reason)),
+                Some(reason) if later == Later::MachineCode => return Ok(Completion::ignored_with(reason)),
+                Some(_) => continue,
                 None => return Err(bench.render(&errors).into()),
             },
         };

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use cranelift_entity::PrimaryMap;
 use pktc_diagnostics::{Diagnostic, SourceMap, Span, codes};
 use pktc_semantics::rules::RuleTable;
-use pktc_semantics::typed::{self, Expr, ExprKind, Program, Xdp};
+use pktc_semantics::typed::{self, Expr, ExprKind, Instance, Malformed, Program, Scope, Xdp};
 use pktc_semantics::walk;
 
 use crate::rule::{Action, Cond, Item, ItemId, Node, RuleProgram, Slot, SlotId};
@@ -124,10 +124,24 @@ impl RuleBuilder<'_> {
 
 /// What this version does not compile of an operand itself.
 fn refused(operand: &Expr) -> Option<&'static str> {
-    match operand.kind {
-        ExprKind::Option { .. } | ExprKind::OptionsMalformed(_) => Some("an option"),
-        ExprKind::Bytes { .. } => Some("bytes whose number varies"),
-        ExprKind::Tuple(_) => Some("a tuple"),
-        _ => None,
-    }
+    let scope = match operand.kind {
+        ExprKind::Option { .. } | ExprKind::OptionsMalformed(_) => return Some("an option"),
+        ExprKind::Bytes { .. } => return Some("bytes whose number varies"),
+        ExprKind::Tuple(_) => return Some("a tuple"),
+        ExprKind::Malformed(
+            Malformed::Header(Instance { scope, .. })
+            | Malformed::Packet(scope)
+            | Malformed::Union { scope, .. },
+        ) if scope.inner > 0 => return Some("what is malformed in a tunnel"),
+        ExprKind::Field { instance, .. }
+        | ExprKind::Present(instance)
+        | ExprKind::Truncated(instance)
+        | ExprKind::PayloadLength(instance)
+        | ExprKind::Payload(instance)
+        | ExprKind::PayloadSlice { instance, .. } => instance.scope,
+        ExprKind::UnionField { instance, .. } | ExprKind::UnionPresent(instance) => instance.scope,
+        _ => Scope::default(),
+    };
+    // The kernel's verifier would give up on some of them.
+    (scope.inner > 1 || scope.inner == 1 && scope.quoted).then_some("a packet in a packet in a tunnel")
 }

@@ -162,7 +162,8 @@ mod tests {
     use super::*;
 
     fn share(ops: Vec<Op>) -> Vec<Op> {
-        let mut flow = Flow::of(vec![(ops, End::Finish { rule: None, verdict: Verdict::Pass, ask: false })], 8);
+        let mut flow =
+            Flow::of(vec![(ops, End::Finish { rule: None, verdict: Verdict::Pass, ask: false })], 8);
         share_values(&mut flow);
         flow.blocks[Block::new(0)].ops.iter().map(|(op, _)| op.clone()).collect()
     }

@@ -415,6 +415,9 @@ impl Specialiser<'_> {
         otherwise: Block,
         here: &Here,
     ) {
+        if let Some(holds) = parsing.is_decided(expr) {
+            return self.end(End::Goto(if holds { then } else { otherwise }));
+        }
         match &expr.kind {
             ExprKind::Const(Constant::Bool(value)) => {
                 self.end(End::Goto(if *value { then } else { otherwise }))

@@ -13,12 +13,23 @@ use super::follow::Following;
 use super::state::{Counts, Pending, State};
 use super::{Here, Specialiser};
 use crate::flow::{Arg, Block, End, Op, Value};
-use crate::layout::{certain_bytes, conditional_groups, low_bits, static_bit};
+use crate::layout::{certain_bytes, condition_key, conditional_groups, low_bits, static_bit};
 use crate::rule::{Item, ItemId, Part, Place, Slot, SlotId};
 
 /// Loads of the header at the cursor that are already made on this way.
 #[derive(Clone, Default)]
 pub(super) struct Loaded(HashMap<(u32, Size), Value>);
+
+impl Parsing<'_> {
+    /// Whether it is known that `condition` holds, or that it does not.
+    pub(super) fn is_decided(&self, condition: &Expr) -> Option<bool> {
+        if self.decided.is_empty() {
+            return None;
+        }
+        let key = condition_key(condition);
+        self.decided.iter().find(|(known, _)| *known == key).map(|&(_, holds)| holds)
+    }
+}
 
 impl Loaded {
     /// Whether that load is made.
@@ -46,6 +57,8 @@ pub(super) struct Parsing<'h> {
     pub(super) content: Option<Value>,
     /// Fields that are not always there, but are on this way.
     pub(super) guarded: Vec<FieldIndex>,
+    /// Conditions on its fields that hold or do not hold on this way, by their [`condition_key`].
+    pub(super) decided: Vec<(String, bool)>,
     /// Bytes of the payload that were read on this way.
     pub(super) behind: Vec<((u32, u32), Value)>,
     /// The header's loads that rules ahead read as well.
@@ -121,6 +134,7 @@ impl<'a> Specialiser<'a> {
             end_matters: self.end_matters(place, here),
             content: None,
             guarded: Vec::new(),
+            decided: Vec::new(),
             behind: Vec::new(),
             wanted: wanted.collect(),
         }
@@ -421,16 +435,20 @@ impl<'a> Specialiser<'a> {
             let block = self.block_for(here.decision, state);
             return self.end(End::Goto(block));
         };
-        let absent = self.new_block();
-        let loaded = parsing.loaded.clone();
-        let checked = parsing.checked;
+        let (absent, mut without) = (self.new_block(), parsing.clone());
         self.take_part(&mut parsing, *item, part, absent, here);
+        if let Some(when) = &part.when {
+            parsing.decided.extend(decided(when, true));
+            if parsing.needs.is_none() && !part.in_payload {
+                // All of the header is there, so only the condition can be false.
+                without.decided.extend(decided(when, false));
+            }
+        }
         let mut with = state.clone();
         with.present.insert(item.index());
-        let absent_parsing = Parsing { loaded, checked, ..parsing.clone() };
         self.resolve_parts(others, parsing, with, here);
         self.current = absent;
-        self.resolve_parts(others, absent_parsing, state, here);
+        self.resolve_parts(others, without, state, here);
     }
 
     /// Goes on in a new block only if `part` is there, with its slots loaded.
@@ -693,6 +711,16 @@ impl<'a> Specialiser<'a> {
         self.op(Op::Read { dst, offset, size });
         parsing.loaded.0.insert((offset, size), dst);
         dst
+    }
+}
+
+/// What is known of `condition` and its parts where it holds, or does not.
+fn decided(condition: &Expr, holds: bool) -> Vec<(String, bool)> {
+    match &condition.kind {
+        ExprKind::Not(inner) => decided(inner, !holds),
+        ExprKind::And(parts) if holds => parts.iter().flat_map(|part| decided(part, true)).collect(),
+        ExprKind::Or(parts) if !holds => parts.iter().flat_map(|part| decided(part, false)).collect(),
+        _ => vec![(condition_key(condition), holds)],
     }
 }
 
