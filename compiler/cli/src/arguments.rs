@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Test(TestArguments),
     Load(LoadArguments),
     Unload(UnloadArguments),
+    Status(StatusArguments),
+    Stats(StatsArguments),
 }
 
 /// Compile a file's programs to a BPF object
@@ -183,6 +185,43 @@ pub(crate) struct UnloadArguments {
     /// The interface
     #[arg(long, value_name = "INTERFACE")]
     pub(crate) iface: String,
+}
+
+/// Show what runs on the interfaces, whoever loaded it
+#[derive(Debug, Args)]
+pub(crate) struct StatusArguments {
+    /// Only this interface
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) iface: Option<String>,
+    /// One JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show what rules and named counters have counted, whoever loaded the programs
+#[derive(Debug, Args)]
+pub(crate) struct StatsArguments {
+    /// Only this interface
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) iface: Option<String>,
+    /// Only the program of this name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) program: Option<String>,
+    /// Again and again, with packets and bytes a second
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// Seconds from one time to the next
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) interval: u32,
+    /// How many times, in place of until it is interrupted
+    #[arg(long, value_name = "N", requires = "watch")]
+    pub(crate) count: Option<u32>,
+    /// One JSON object each time
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The text format that Prometheus reads
+    #[arg(long, conflicts_with_all = ["json", "watch"])]
+    pub(crate) prometheus: bool,
 }
 
 const LEVELS: [Level; 2] = [Level::O0, Level::O2];

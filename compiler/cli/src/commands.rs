@@ -4,6 +4,8 @@ mod build;
 mod check;
 mod load;
 mod run;
+mod stats;
+mod status;
 mod test;
 mod unload;
 
@@ -19,6 +21,8 @@ pub(crate) fn run(command: &Command, console: &mut Console) -> Outcome {
         Command::Run(arguments) => run::run(arguments, console),
         Command::Test(arguments) => test::test(arguments, console),
         Command::Load(arguments) => load::load(arguments, console),
+        Command::Status(arguments) => status::status(arguments, console),
+        Command::Stats(arguments) => stats::stats(arguments, console),
         Command::Unload(arguments) => unload::unload(arguments, console),
     }
 }

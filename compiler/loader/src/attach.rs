@@ -147,16 +147,21 @@ fn ip_keyword(mode: Option<Mode>) -> &'static str {
     }
 }
 
-fn failed(action: impl Into<String>, failure: NetlinkError) -> AttachError {
+pub(crate) fn failed(action: impl Into<String>, failure: NetlinkError) -> AttachError {
     match failure.error.raw_os_error() {
         Some(libc::EPERM) => AttachError::Privilege(privilege::missing()),
         _ => AttachError::System { action: action.into(), error: failure.error, message: failure.message },
     }
 }
 
+/// The interfaces of the calling thread's network namespace.
+pub(crate) fn links() -> Result<Vec<Link>, AttachError> {
+    netlink::links().map_err(|error| failed("listing interfaces", error))
+}
+
 /// Finds an interface of the calling thread's network namespace.
-fn find(name: &str) -> Result<Link, AttachError> {
-    let links = netlink::links().map_err(|error| failed("listing interfaces", error))?;
+pub(crate) fn find(name: &str) -> Result<Link, AttachError> {
+    let links = links()?;
     if let Some(link) = links.iter().find(|link| link.name == name) {
         return Ok(link.clone());
     }
@@ -201,13 +206,15 @@ pub fn attached(interface: &str) -> Result<Vec<Attached>, AttachError> {
     programs_on(&find(interface)?)
 }
 
-fn programs_on(link: &Link) -> Result<Vec<Attached>, AttachError> {
+/// The ids of the programs on an interface, and how each is attached.
+pub(crate) fn places(link: &Link) -> impl Iterator<Item = (u32, Option<Mode>)> {
     let places = [(link.native, Some(Mode::Native)), (link.skb, Some(Mode::Skb)), (link.offloaded, None)];
+    places.into_iter().filter(|&(id, _)| id != 0)
+}
+
+fn programs_on(link: &Link) -> Result<Vec<Attached>, AttachError> {
     let mut programs = Vec::new();
-    for (id, mode) in places {
-        if id == 0 {
-            continue;
-        }
+    for (id, mode) in places(link) {
         let info = sys::open_id(IdKind::Program, id).and_then(|fd| sys::program_info(fd.as_fd()));
         let info = info.map_err(|error| failed(format!("asking about program {id}"), error.into()))?;
         programs.push(Attached { id, name: info.name, mode });

@@ -12,6 +12,7 @@
 
 mod attach;
 mod btf;
+mod dispatcher;
 mod error;
 mod extension;
 mod image;
@@ -22,16 +23,20 @@ mod metadata;
 mod netlink;
 mod network;
 mod privilege;
+mod status;
 mod sys;
 mod test_run;
 mod verifier;
 
 pub use attach::{AttachError, Attached, attach, attached, check_interface, detach};
+pub use dispatcher::{DEFAULT_CHAIN, DEFAULT_PRIORITY, Slot, Version};
 pub use error::LoadError;
 pub use image::ObjectError;
 pub use load::{LoadOptions, Loaded, LoadedProgram, Mode, load, takes_frags};
 pub use map::Map;
 pub use metadata::read_metadata;
 pub use network::{in_private_network, with_device};
+pub use pktc_object::{Metadata, SourceInfo};
+pub use status::{Count, Counts, DIRECT_CALLS, DispatcherStatus, InterfaceStatus, Running, Status, status};
 pub use test_run::{SHORTEST, TestRun, TestRunError, TestRunResult, probe, test_run};
 pub use verifier::VerifierLog;

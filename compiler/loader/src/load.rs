@@ -11,7 +11,7 @@ use crate::error::LoadError;
 use crate::image::{Image, MapImage};
 use crate::link::Program;
 use crate::map::Map;
-use crate::sys::{self, MapHandle, MapSpec, ProgramSpec};
+use crate::sys::{self, MapHandle, MapSpec, ProgramSpec, Role};
 use crate::verifier::{self, VerifierLog};
 
 /// `BPF_PSEUDO_MAP_FD`
@@ -208,6 +208,7 @@ impl Loader<'_> {
         let code = self.relocate(program);
         let with_btf = !program.functions.is_empty();
         let spec = ProgramSpec {
+            role: Role::Xdp,
             name: &program.name,
             instructions: &code,
             license: &self.image.license,
@@ -319,6 +320,7 @@ pub fn takes_frags() -> bool {
 pub(crate) fn load_smallest(flags: u32) -> io::Result<OwnedFd> {
     let return_pass = [[0xb7, 0, 0, 0, 2, 0, 0, 0], [0x95, 0, 0, 0, 0, 0, 0, 0]];
     let spec = ProgramSpec {
+        role: Role::Xdp,
         name: "pktc_probe",
         instructions: &return_pass,
         license: c"Dual MIT/GPL",

@@ -14,6 +14,7 @@
 mod btf;
 mod code;
 mod data;
+mod dispatcher;
 mod dump;
 mod elf;
 mod lines;
@@ -27,6 +28,7 @@ use pktc_bpf::{EncodeError, MapDef, MapIndex, ValueLayout};
 use pktc_codegen::module::Module;
 use pktc_diagnostics::SourceMap;
 
+pub use dispatcher::Dispatcher;
 pub use dump::{DumpError, dump};
 pub use metadata::{
     CounterInfo, CounterRange, Metadata, MetadataError, ProgramInfo, RuleInfo, SCHEMA, SECTION, SetInfo,

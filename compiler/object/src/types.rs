@@ -54,7 +54,7 @@ pub(crate) fn describe(module: &Module, code: &[CodeSection], data: &[DataSectio
 }
 
 /// `struct xdp_md *` (`include/uapi/linux/bpf.h`; the last member came in 5.8).
-fn context(btf: &mut Encoder) -> TypeId {
+pub(crate) fn context(btf: &mut Encoder) -> TypeId {
     const MEMBERS: [&str; 6] =
         ["data", "data_end", "data_meta", "ingress_ifindex", "rx_queue_index", "egress_ifindex"];
     let u32 = btf.unsigned("unsigned int", 4);
