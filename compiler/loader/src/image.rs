@@ -135,7 +135,7 @@ impl Image {
         }
         let maps = find_maps(&elf, btf.as_ref())?;
         let extension = find_extension(&elf, btf.as_ref())?;
-        let programs = Linker::new(&elf, &maps, &extension)?.programs()?;
+        let programs = Linker::new(&elf, &maps, &extension, btf.as_ref())?.programs()?;
         if programs.is_empty() {
             return Err(ObjectError::NoProgram(code_sections(&elf)?));
         }
@@ -266,7 +266,7 @@ fn is_section_of(name: &str, prefix: &str) -> bool {
 }
 
 /// The data section of that name in BTF.
-fn find_data_section(btf: &Btf, name: &str) -> Result<Option<u32>, BtfError> {
+pub(crate) fn find_data_section(btf: &Btf, name: &str) -> Result<Option<u32>, BtfError> {
     for id in btf.ids() {
         if btf.kind(id)? == Kind::DataSec && btf.name(id)? == name {
             return Ok(Some(id));

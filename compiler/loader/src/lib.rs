@@ -12,10 +12,12 @@
 
 mod attach;
 mod btf;
+mod carry;
 mod dispatcher;
 mod error;
 mod extension;
 mod image;
+mod install;
 mod link;
 mod load;
 mod map;
@@ -28,10 +30,11 @@ mod sys;
 mod test_run;
 mod verifier;
 
-pub use attach::{AttachError, Attached, attach, attached, check_interface, detach};
+pub use attach::{Attached, attach, attached, check_interface};
 pub use dispatcher::{DEFAULT_CHAIN, DEFAULT_PRIORITY, Slot, Version};
-pub use error::LoadError;
+pub use error::{AttachError, InstallError, LoadError};
 pub use image::ObjectError;
+pub use install::{InstallOptions, Installed, Placed, Which, install, remove};
 pub use load::{LoadOptions, Loaded, LoadedProgram, Mode, load, takes_frags};
 pub use map::Map;
 pub use metadata::read_metadata;

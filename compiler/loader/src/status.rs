@@ -5,8 +5,10 @@ use std::time::{Duration, SystemTime};
 
 use pktc_object::{Metadata, ProgramInfo};
 
-use crate::attach::{self, AttachError, failed};
-use crate::dispatcher::{Look, Pins, Slot, Version, look};
+use crate::attach::{self, failed};
+use crate::carry::parts;
+use crate::dispatcher::{Look, Pins, Slot, look};
+use crate::error::AttachError;
 use crate::load::Mode;
 use crate::map::Map;
 use crate::metadata::{metadata_of, open_maps};
@@ -176,9 +178,7 @@ impl Running {
     /// The programs of the source that run in it: the one of its name, or all that were linked into it.
     #[must_use]
     pub fn parts(&self) -> Vec<&ProgramInfo> {
-        let Some(metadata) = &self.metadata else { return Vec::new() };
-        let own: Vec<_> = metadata.programs.iter().filter(|program| program.name == self.name).collect();
-        if own.is_empty() { metadata.programs.iter().collect() } else { own }
+        self.metadata.as_ref().map_or_else(Vec::new, |metadata| parts(metadata, &self.name))
     }
 
     /// What it has counted, summed over CPUs; `None`: it has no metadata.

@@ -139,9 +139,8 @@ mod tests {
             let slots: Vec<&[u8]> = dispatcher.code.chunks_exact(8).collect();
             let starts: Vec<usize> = dispatcher.functions.iter().map(|[start, _]| *start as usize).collect();
             let calls = slots.iter().enumerate().filter(|(_, slot)| slot[0] == 0x85 && slot[1] >> 4 == 1);
-            let targets = calls.map(|(at, slot)| {
-                at + 1 + i32::from_le_bytes([slot[4], slot[5], slot[6], slot[7]]) as usize
-            });
+            let targets = calls
+                .map(|(at, slot)| at + 1 + i32::from_le_bytes([slot[4], slot[5], slot[6], slot[7]]) as usize);
             assert_eq!(targets.collect::<Vec<_>>(), starts[1..]);
             let ways = slots.iter().enumerate().filter(|(_, slot)| slot[0] == 0x15);
             for (at, slot) in ways {

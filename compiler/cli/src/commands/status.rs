@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use pktc_loader::{DIRECT_CALLS, InterfaceStatus, Mode, Running, Slot, Status};
 use serde::Serialize;
 
-use crate::arguments::StatusArguments;
+use crate::arguments::{StatusArguments, action_name};
 use crate::console::{Console, plural};
 use crate::failure::{self, Failure, Outcome};
 use crate::rows::Align::{Left, Right};
@@ -25,7 +25,7 @@ pub(crate) fn status(arguments: &StatusArguments, console: &mut Console) -> Outc
 }
 
 /// How programs are attached, in one word.
-pub(crate) fn mode_name(mode: Option<Mode>) -> &'static str {
+fn mode_name(mode: Option<Mode>) -> &'static str {
     match mode {
         Some(Mode::Native) => "native",
         Some(Mode::Skb) => "skb",
@@ -34,10 +34,8 @@ pub(crate) fn mode_name(mode: Option<Mode>) -> &'static str {
 }
 
 /// The verdicts in a set of them, as `chain on` writes them.
-pub(crate) fn verdicts(chain_on: u32) -> Vec<&'static str> {
-    const NAMES: [&str; 5] = ["abort", "drop", "pass", "tx", "redirect"];
-    let named = NAMES.iter().enumerate().filter(|&(n, _)| chain_on >> n & 1 == 1);
-    named.map(|(_, name)| *name).collect()
+fn verdicts(chain_on: u32) -> Vec<&'static str> {
+    (0..5).filter(|action| chain_on >> action & 1 == 1).map(action_name).collect()
 }
 
 fn table(status: &Status, console: &mut Console) -> Result<(), Failure> {

@@ -6,15 +6,18 @@
 //! ([`pins`]), the lock, and attaching by routing netlink. Whoever changes the chain loads a new dispatcher with all
 //! programs in it and puts it in place of the old one in one step, so either may have made it.
 
+mod chain;
 mod config;
 mod pins;
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use config::{Config, Found};
+pub(crate) use chain::{Chain, extensions_work};
+use config::Found;
+pub(crate) use config::{Config, MAX_PROGRAMS};
 pub use config::{DEFAULT_CHAIN, DEFAULT_PRIORITY, Slot, Version};
-pub(crate) use pins::Pins;
+pub(crate) use pins::{Pins, Staged};
 
 use crate::sys::{self, IdKind, MapHandle, ProgramInfo};
 

@@ -70,7 +70,7 @@ impl Pins {
         self.directory.join(format!("dispatch-{interface}-{dispatcher}"))
     }
 
-    /// Pins the programs and links of a dispatcher that is about to take the place of `old` (0: none).
+    /// Pins the programs and links of a dispatcher (0: none) that is about to take the place of `old` (0: none).
     pub(crate) fn stage(
         &self,
         (interface, dispatcher, old): (u32, u32, u32),
@@ -92,7 +92,7 @@ impl Pins {
     }
 
     /// Removes the pins of a dispatcher that is on no interface any more.
-    pub(crate) fn remove(&self, interface: u32, dispatcher: u32) -> io::Result<()> {
+    fn remove(&self, interface: u32, dispatcher: u32) -> io::Result<()> {
         remove(&self.path(interface, dispatcher))
     }
 
@@ -107,7 +107,14 @@ impl Pins {
                 continue;
             };
             let staged = Staged { pins: self, path: entry.path(), interface, dispatcher, old };
-            if dispatcher == current { staged.complete()? } else { staged.discard() }
+            if dispatcher == current {
+                staged.complete()?;
+                continue;
+            }
+            if old != 0 && old != current {
+                self.remove(interface, old)?;
+            }
+            staged.discard();
         }
         Ok(())
     }
@@ -128,6 +135,9 @@ impl Staged<'_> {
     pub(crate) fn complete(self) -> io::Result<()> {
         if self.old != 0 {
             self.pins.remove(self.interface, self.old)?;
+        }
+        if self.dispatcher == 0 {
+            return remove(&self.path);
         }
         fs::rename(&self.path, self.pins.path(self.interface, self.dispatcher))
     }
