@@ -48,7 +48,9 @@ pub(crate) fn load(arguments: &LoadArguments, console: &mut Console) -> Outcome 
 fn told(program: &str, place: &Placed) -> String {
     let Placed { interface, id, replaced, turn } = place;
     let done = match replaced {
-        Some(old) => format!("replaced `{program}` (id {old}) by (id {id}) on {interface}"),
+        Some(old) => {
+            format!("attached `{program}` (id {id}) to {interface} in place of its older version (id {old})")
+        }
         None => format!("attached `{program}` (id {id}) to {interface}"),
     };
     match turn {
