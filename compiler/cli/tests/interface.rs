@@ -159,7 +159,7 @@ fn native_where_there_is_none() -> Result<(), Failed> {
     session.assert("unload --iface lo", 2, "error: there is no program on lo\n")
 }
 
-/// Counts packets on `lo` that no rule but the first and the default sees, and one that `dns` drops.
+/// Sends datagrams over `lo` that rule `dns` drops.
 fn send(dropped: usize) -> Result<(), Failed> {
     ip("link set lo up")?;
     let dns = UdpSocket::bind("127.0.0.1:53")?;
