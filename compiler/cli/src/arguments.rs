@@ -25,6 +25,7 @@ pub(crate) enum Command {
     Check(CheckArguments),
     Run(RunArguments),
     Test(TestArguments),
+    Link(LinkArguments),
     Load(LoadArguments),
     Unload(UnloadArguments),
     Status(StatusArguments),
@@ -34,8 +35,9 @@ pub(crate) enum Command {
 /// Compile a file's programs to a BPF object
 #[derive(Debug, Args)]
 pub(crate) struct BuildArguments {
-    /// The `.pkt` source
-    pub(crate) file: PathBuf,
+    /// The `.pkt` source; of several, the programs are linked into one, as `pktc link` does
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
     /// Where the result goes [default: FILE with `.o`, in this directory; text: standard output]
     #[arg(short, long, value_name = "OBJ")]
     pub(crate) output: Option<PathBuf>,
@@ -162,7 +164,21 @@ pub(crate) struct TestArguments {
     pub(crate) running: Running,
 }
 
-/// Attach a program to an interface
+/// Make one program of those in several objects, which means what a dispatcher's chain of them would
+#[derive(Debug, Args)]
+pub(crate) struct LinkArguments {
+    /// The objects: of pktc's, or of another compiler for BPF
+    #[arg(required = true, value_name = "OBJ")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Where the result goes
+    #[arg(short, long, value_name = "OBJ")]
+    pub(crate) output: PathBuf,
+    /// What the program is called [default: like the result's file]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+}
+
+/// Attach a program to interfaces, in place of its older version where one runs
 #[derive(Debug, Args)]
 pub(crate) struct LoadArguments {
     /// A `.pkt` source, or an object that was built from one

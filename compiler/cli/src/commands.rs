@@ -2,6 +2,7 @@
 
 mod build;
 mod check;
+mod link;
 mod load;
 mod run;
 mod stats;
@@ -18,6 +19,7 @@ pub(crate) fn run(command: &Command, console: &mut Console) -> Outcome {
     match command {
         Command::Build(arguments) => build::build(arguments, console),
         Command::Check(arguments) => check::check(arguments, console),
+        Command::Link(arguments) => link::link(arguments, console),
         Command::Run(arguments) => run::run(arguments, console),
         Command::Test(arguments) => test::test(arguments, console),
         Command::Load(arguments) => load::load(arguments, console),

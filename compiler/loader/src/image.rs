@@ -345,7 +345,7 @@ fn data_map<'a>(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use pktc_bpf::{Insn, MapDef, MapIndex, MapKind, Reg, Size, ValueLayout};
     use pktc_codegen::module::{Module, Program};
     use pktc_diagnostics::{SourceMap, Span};
@@ -354,7 +354,7 @@ mod tests {
     use super::*;
 
     /// An object with a map, a table and lines.
-    fn object() -> Vec<u8> {
+    pub(crate) fn object() -> Vec<u8> {
         let mut sources = SourceMap::default();
         let file = sources.add("a.pkt", "xdp edge { default pass; }\n");
         let map = |name: &str, kind, value_size, content| MapDef {

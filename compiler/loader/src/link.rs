@@ -45,6 +45,8 @@ pub(crate) struct Program {
     pub(crate) slot: Slot,
     /// Calls are resolved, references to maps are not.
     pub(crate) code: Vec<[u8; 8]>,
+    /// The first slot of each function, and its name; the program's own is the first.
+    pub(crate) starts: Vec<(usize, String)>,
     pub(crate) references: Vec<Reference>,
     /// Records of `bpf_func_info`; offsets are slots.
     pub(crate) functions: Vec<[u32; 2]>,
@@ -182,6 +184,7 @@ impl<'a> Linker<'a> {
             frags: function.section_name == "xdp.frags",
             slot: self.slot(function.name)?,
             code: Vec::new(),
+            starts: Vec::new(),
             references: Vec::new(),
             functions: Vec::new(),
             lines: Vec::new(),
@@ -211,6 +214,7 @@ impl<'a> Linker<'a> {
         let function = &self.functions[index];
         let base = layout.program.code.len();
         layout.bases.insert(index, base);
+        layout.program.starts.push((base, function.name.to_owned()));
         layout.program.code.extend(function.code.chunks_exact(8).map(copy_slot));
         let mut offset = 0;
         while offset < function.code.len() / 8 {
