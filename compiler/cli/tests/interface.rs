@@ -21,7 +21,7 @@ xdp gate { default pass; rule: tcp.dport == 23 => drop; rule dns: udp.sport == 5
 /// What a test does, in a network namespace.
 type Work = fn() -> Result<(), Failed>;
 
-const TRIALS: [(&str, Work); 7] = [
+const TRIALS: [(&str, Work); 8] = [
     ("a source is attached, kept, and detached", from_a_source),
     ("an object is attached by the name of its program", from_an_object),
     ("the driver decides, and skb mode is never taken silently", native_where_there_is_none),
@@ -29,6 +29,7 @@ const TRIALS: [(&str, Work); 7] = [
     ("status and stats in each format", reported),
     ("several interfaces have one program, all or none", on_several),
     ("programs are taken away by name or number", taken_away),
+    ("linked programs count as they did alone", linked),
 ];
 
 fn main() {
@@ -264,4 +265,34 @@ fn taken_away() -> Result<(), Failed> {
     session.assert("unload --iface lo --program gate", 0, "detached `gate` (id N) from lo\n")?;
     session.output(&format!("load gate.pkt {DIRECT} --program other"))?;
     session.assert("unload --iface lo --all", 0, "detached `other` (id N) from lo\n")
+}
+
+/// What the first passes, the second sees, too.
+fn linked() -> Result<(), Failed> {
+    let session = Session::new()?;
+    session.write("gate.pkt", "xdp gate { default pass; rule dns: udp.sport == 53 => pass; }\n")?;
+    session.write(
+        "next.pkt",
+        "counter seen;\nxdp next { default pass; rule dns: udp => count seen, drop; }\n",
+    )?;
+    session.output("build gate.pkt next.pkt -o all.o")?;
+    session.output(&format!("load all.o {DIRECT}"))?;
+    send(2)?;
+    let (samples, _) = session.output("stats --prometheus")?;
+    for (metric, program, name, count) in [
+        ("rule", "gate", "rule=\"dns\"", 2),
+        ("rule", "next", "rule=\"dns\"", 2),
+        ("counter", "all", "counter=\"seen\"", 2),
+    ] {
+        let line = format!(
+            "pktc_{metric}_packets_total{{interface=\"lo\",source=\"gate.pkt, next.pkt\",program=\"{program}\",{name}}} {count}"
+        );
+        assert!(samples.lines().any(|sample| sample == line), "no {line}\n{samples}");
+    }
+    // A new version goes on with the counts of both.
+    session.output("build gate.pkt next.pkt -o all.o")?;
+    session.output(&format!("load all.o {DIRECT}"))?;
+    let (samples, _) = session.output("stats --prometheus")?;
+    assert!(samples.contains("program=\"next\",rule=\"dns\"} 2\n"), "{samples}");
+    session.assert("unload --iface lo", 0, "detached `all` (id N) from lo\n")
 }

@@ -202,9 +202,12 @@ fn json_line(row: &Row, rate: Option<(f64, f64)>) -> Line<'_> {
     }
 }
 
+/// A metric: its name, what it is, whether it is of rules, and its value.
+type Family = (&'static str, &'static str, bool, fn(&Count) -> u64);
+
 /// The text format (<https://prometheus.io/docs/instrumenting/exposition_formats/>): a family of samples a metric.
 fn prometheus(rows: &[Row]) -> String {
-    let families: [(&str, &str, bool, fn(&Count) -> u64); 4] = [
+    let families: [Family; 4] = [
         ("pktc_rule_packets_total", "Packets for which the condition of a rule held.", true, |count| {
             count.packets
         }),

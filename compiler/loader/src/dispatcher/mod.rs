@@ -72,7 +72,8 @@ pub(crate) fn look(pins: Option<&Pins>, interface: u32, id: u32) -> io::Result<L
         Found::Known(config) => config,
     };
     let Some(pins) = pins else {
-        return Ok(Look::Unpinned(config.version, io::ErrorKind::NotFound.into()));
+        let message = "the directory of pins is not there, or not for this process";
+        return Ok(Look::Unpinned(config.version, io::Error::other(message)));
     };
     let (version, frags) = (config.version, config.frags());
     let members = config.slots.into_iter().enumerate().map(|(place, slot)| {

@@ -43,15 +43,22 @@ impl Pins {
     pub(crate) fn lock() -> io::Result<Self> {
         let directory = file_system().join("xdp");
         match make(&directory) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(explain(error)),
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(explain(error)),
             _ => Pins::held(directory),
         }
     }
 
-    /// Waits for the lock; `None`: there is no directory, so no dispatcher.
+    /// Waits for the lock; `None`: there is no directory, so no dispatcher, or it is not for this process.
     pub(crate) fn lock_existing() -> io::Result<Option<Self>> {
-        let directory = file_system().join("xdp");
-        if directory.exists() { Pins::held(directory).map(Some) } else { Ok(None) }
+        match Pins::held(file_system().join("xdp")) {
+            Ok(pins) => Ok(Some(pins)),
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn held(directory: PathBuf) -> io::Result<Self> {
