@@ -267,13 +267,13 @@ fn taken_away() -> Result<(), Failed> {
     session.assert("unload --iface lo --all", 0, "detached `other` (id N) from lo\n")
 }
 
-/// What the first passes, the second sees, too.
+/// Linked programs run in the order of their names: what the first passes, the second sees, too.
 fn linked() -> Result<(), Failed> {
     let session = Session::new()?;
     session.write("gate.pkt", "xdp gate { default pass; rule dns: udp.sport == 53 => pass; }\n")?;
     session.write(
         "next.pkt",
-        "counter seen;\nxdp next { default pass; rule dns: udp => count seen, drop; }\n",
+        "counter seen;\nxdp last { default pass; rule dns: udp => count seen, drop; }\n",
     )?;
     session.output("build gate.pkt next.pkt -o all.o")?;
     session.output(&format!("load all.o {DIRECT}"))?;
@@ -281,7 +281,7 @@ fn linked() -> Result<(), Failed> {
     let (samples, _) = session.output("stats --prometheus")?;
     for (metric, program, name, count) in [
         ("rule", "gate", "rule=\"dns\"", 2),
-        ("rule", "next", "rule=\"dns\"", 2),
+        ("rule", "last", "rule=\"dns\"", 2),
         ("counter", "all", "counter=\"seen\"", 2),
     ] {
         let line = format!(
@@ -293,6 +293,6 @@ fn linked() -> Result<(), Failed> {
     session.output("build gate.pkt next.pkt -o all.o")?;
     session.output(&format!("load all.o {DIRECT}"))?;
     let (samples, _) = session.output("stats --prometheus")?;
-    assert!(samples.contains("program=\"next\",rule=\"dns\"} 2\n"), "{samples}");
+    assert!(samples.contains("program=\"last\",rule=\"dns\"} 2\n"), "{samples}");
     session.assert("unload --iface lo", 0, "detached `all` (id N) from lo\n")
 }
