@@ -181,16 +181,16 @@ pub(crate) struct LinkArguments {
 /// Attach a program to interfaces, in place of its older version where one runs
 #[derive(Debug, Args)]
 pub(crate) struct LoadArguments {
-    /// A `.pkt` source, or an object that was built from one
-    #[arg(value_name = "FILE|OBJ")]
-    pub(crate) file: PathBuf,
+    /// A `.pkt` source or an object; several are linked into one program
+    #[arg(required = true, value_name = "FILE|OBJ")]
+    pub(crate) files: Vec<PathBuf>,
     /// The interface, or several with commas between: one program on all of them
     #[arg(long, value_name = "INTERFACE", required = true, value_delimiter = ',')]
     pub(crate) iface: Vec<String>,
     /// In the driver, or (slower, on every interface) behind it
     #[arg(long, value_name = "MODE", default_value = "native", value_parser = one_of(&MODES, mode_name))]
     pub(crate) mode: Mode,
-    /// Which program, where there are several
+    /// Which program, where there are several; of linked files, what their program is called
     #[arg(long, value_name = "NAME")]
     pub(crate) program: Option<String>,
     /// Alone on the interface, without a dispatcher that others can join

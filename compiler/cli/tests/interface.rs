@@ -294,5 +294,12 @@ fn linked() -> Result<(), Failed> {
     session.output(&format!("load all.o {DIRECT}"))?;
     let (samples, _) = session.output("stats --prometheus")?;
     assert!(samples.contains("program=\"last\",rule=\"dns\"} 2\n"), "{samples}");
-    session.assert("unload --iface lo", 0, "detached `all` (id N) from lo\n")
+    session.assert("unload --iface lo", 0, "detached `all` (id N) from lo\n")?;
+    let load = format!("load gate.pkt next.pkt {DIRECT}");
+    let no_frags = NO_FRAGS.replace("gate", "linked");
+    session.output(&load)?;
+    let again = session.output(&load)?.1;
+    assert!(again.contains(&no_frags) && again.contains("linked gate, last\n"), "{again}");
+    assert!(again.contains("in place of its older version"), "{again}");
+    session.assert("unload --iface lo", 0, "detached `linked` (id N) from lo\n")
 }

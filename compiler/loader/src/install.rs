@@ -9,6 +9,7 @@
 //! the next command removes.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -252,8 +253,7 @@ impl Installation<'_> {
         if running.name != self.program.name {
             return Ok(false);
         }
-        let file = |metadata: &Metadata| Path::new(&metadata.source.path).file_name().map(ToOwned::to_owned);
-        Ok(metadata_of(running)?.is_some_and(|old| file(&old) == file(new)))
+        Ok(metadata_of(running)?.is_some_and(|old| files(&old).eq(files(new))))
     }
 
     /// The older version whose counts go on: the first there is.
@@ -276,6 +276,11 @@ impl Installation<'_> {
             frags,
         }
     }
+}
+
+/// The names of the sources, without their folders, which depend on where a command was run.
+fn files(metadata: &Metadata) -> impl Iterator<Item = Option<&OsStr>> {
+    metadata.source.path.split(", ").map(|path| Path::new(path).file_name())
 }
 
 /// The program, loaded in the forms that the interfaces need.

@@ -1,6 +1,6 @@
 //! `pktc load`: a program, from a source or an object, on interfaces.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pktc_driver::Subject;
 use pktc_driver::options::{Kernel, Options};
@@ -12,27 +12,32 @@ use crate::disk;
 use crate::failure::{Failure, Outcome, Status};
 use crate::source::Source;
 
+/// What the program of several files is called.
+const LINKED: &str = "linked";
+
 /// Loads one program and puts it on each interface, in place of an older version of it where one runs.
 pub(crate) fn load(arguments: &LoadArguments, console: &mut Console) -> Outcome {
     // Before anything is compiled or loaded for them.
     for interface in &arguments.iface {
         pktc_loader::check_interface(interface).map_err(|error| Failure::new(error.to_string()))?;
     }
-    let wanted = arguments.program.as_deref();
-    let object = object(&arguments.file, wanted, console)?;
+    let object = match &arguments.files[..] {
+        [file] => object(file, arguments.program.as_deref(), console)?,
+        files => linked(files, arguments.program.as_deref(), console)?,
+    };
     let chain_on = arguments.chain_on.as_ref();
     let options = InstallOptions {
-        program: wanted.map(str::to_owned),
+        program: arguments.program.clone(),
         mode: arguments.mode,
         direct: arguments.direct,
         version: arguments.dispatcher_version,
         priority: arguments.priority,
         chain_on: chain_on.map(|actions| actions.iter().fold(0, |set, action| set | 1 << action)),
     };
-    let path = arguments.file.display();
+    let paths: Vec<_> = arguments.files.iter().map(|path| format!("`{}`", path.display())).collect();
     let installed =
         pktc_loader::install(&object, &arguments.iface, &options).map_err(|error| match error {
-            InstallError::Load(error) => Failure::new(format!("`{path}`: {error}")),
+            InstallError::Load(error) => Failure::new(format!("{}: {error}", paths.join(", "))),
             InstallError::Attach(error) => Failure::new(error.to_string()),
         })?;
     for note in &installed.notes {
@@ -57,6 +62,21 @@ fn told(program: &str, place: &Placed) -> String {
         Some((turn, of)) => format!("{done}, program {turn} of {of} there"),
         None => done,
     }
+}
+
+/// All programs of the files as one.
+fn linked(files: &[PathBuf], name: Option<&str>, console: &Console) -> Result<Vec<u8>, Failure> {
+    let mut objects = Vec::new();
+    for file in files {
+        objects.push((file.display().to_string(), object(file, None, console)?));
+    }
+    let merged = pktc_loader::merge(&objects, name.unwrap_or(LINKED));
+    let merged = merged.map_err(|error| Failure::new(error.to_string()))?;
+    for note in &merged.notes {
+        console.note(format!("note: {note}"));
+    }
+    console.note(format!("linked {}", merged.programs.join(", ")));
+    Ok(merged.object)
 }
 
 /// The object in `path`, or built from the source in it.
