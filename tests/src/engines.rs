@@ -7,7 +7,7 @@
 
 use std::rc::Rc;
 
-use pktc_diagnostics::{Diagnostic, render};
+use pktc_diagnostics::{Diagnostic, codes, render};
 use pktc_driver::options::{Access, Counters, Level};
 use pktc_driver::{Built, Checked, CounterRange, Options, Subject, build};
 use pktc_loader::LoadError;
@@ -134,14 +134,23 @@ impl Bench {
     /// # Errors
     /// Diagnostics of the compiler, rendered.
     pub fn built(&mut self, subject: Subject, how: Build) -> Result<Rc<Built>, String> {
+        self.object(subject, how).map_err(|errors| self.render(&errors))
+    }
+
+    fn object(&mut self, subject: Subject, how: Build) -> Result<Rc<Built>, Vec<Diagnostic>> {
         if let Some((_, built)) = self.built.iter().find(|(key, _)| *key == (subject, how)) {
             return Ok(Rc::clone(built));
         }
         let options = Options { access: how.0, level: how.1, counters: Counters::On, ..Options::default() };
-        let built = build(&self.checked, &[subject], &options).map_err(|errors| self.render(&errors))?;
-        let built = Rc::new(built);
+        let built = Rc::new(build(&self.checked, &[subject], &options)?);
         self.built.push(((subject, how), Rc::clone(&built)));
         Ok(built)
+    }
+
+    /// What `subject` needs that this version does not compile yet, so that `runner` cannot run it.
+    pub fn refusal(&mut self, runner: Runner, subject: Subject) -> Option<String> {
+        let (Runner::Vm(how) | Runner::Kernel(how)) = runner else { return None };
+        not_yet(&self.object(subject, how).err()?)
     }
 
     /// A fresh engine that tells which rule decided.
@@ -231,6 +240,13 @@ impl Bench {
         let (found, expected) = (describe(&found, &rules), describe(&expected, &rules));
         Err(here(format!("{} says {found}\nreference says {expected}", engine.name())))
     }
+}
+
+/// What this version does not compile yet, if there are no other errors.
+#[must_use]
+pub fn not_yet(errors: &[Diagnostic]) -> Option<String> {
+    let is_refused = errors.iter().all(|error| error.code == codes::NOT_YET);
+    errors.first().filter(|_| is_refused).map(|error| error.title.clone())
 }
 
 /// The reference, with named counters behind those of rules, as objects have them.

@@ -117,9 +117,9 @@ fn check_stack(name: &str, span: Span, used: u32) -> Result<(), Box<Diagnostic>>
     let title = format!("program `{name}` needs {used} bytes of stack, of {STACK_SIZE} that there are");
     let diagnostic = Diagnostic::error(codes::STACK_FULL, title, span, "this program keeps too much at once")
         .with_note(
-            "Every field that rules compare takes a word of stack from where it is read to its last use.",
+            "What a comparison computes, and lengths of headers, take a word of stack each while they are needed.",
         )
-        .with_help("Use fewer different header fields in one program, or split its rules over two programs.");
+        .with_help("Write long comparisons as several shorter ones, or split the rules over two programs.");
     Err(Box::new(diagnostic))
 }
 

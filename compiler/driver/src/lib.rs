@@ -7,6 +7,7 @@ mod emit;
 mod metadata;
 pub mod options;
 mod pipeline;
+mod stack;
 mod unseen;
 
 pub use emit::{Emit, emit};

@@ -3,7 +3,7 @@
 use pktc_ir::rule::RuleProgram;
 use pktc_lower::CounterLayout;
 use pktc_object::{CounterInfo, CounterRange, Metadata, ProgramInfo, RuleInfo, SCHEMA, SetInfo, SourceInfo};
-use pktc_semantics::typed::{Program, Type};
+use pktc_semantics::typed::{Program, Type, Verdict};
 use sha2::{Digest, Sha256};
 
 use crate::pipeline::Checked;
@@ -16,10 +16,16 @@ pub(crate) fn describe(
     ranges: &[Option<CounterRange>],
     counters: &CounterLayout,
 ) -> Metadata {
-    let programs = rules.iter().zip(ranges).map(|(rules, range)| ProgramInfo {
-        counters: range.clone(),
-        name: rules.name.clone(),
-        rules: rule_infos(checked, rules),
+    let programs = rules.iter().zip(ranges).map(|(rules, range)| {
+        let declared = program.xdps.values().find(|xdp| xdp.span == rules.span);
+        let chain_on = declared.and_then(|xdp| xdp.chain_on.as_ref());
+        ProgramInfo {
+            chain_on: chain_on.map(|verdicts| verdicts.iter().copied().map(verdict_name).collect()),
+            counters: range.clone(),
+            name: rules.name.clone(),
+            priority: declared.and_then(|xdp| xdp.priority),
+            rules: rule_infos(checked, rules),
+        }
     });
     let text = checked.sources.text(checked.entry);
     let sha256 = Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -67,6 +73,18 @@ fn set_infos(program: &Program) -> Vec<SetInfo> {
             ty: type_name(program, &set.ty),
         })
         .collect()
+}
+
+/// A verdict as the language writes it.
+fn verdict_name(verdict: Verdict) -> String {
+    let name = match verdict {
+        Verdict::Pass => "pass",
+        Verdict::Drop => "drop",
+        Verdict::Abort => "abort",
+        Verdict::Tx => "tx",
+        Verdict::Redirect => "redirect",
+    };
+    name.into()
 }
 
 /// A type as the language writes it.

@@ -16,6 +16,7 @@ use pktc_semantics::typed::{Action, ActionKind, ChainId, Program, Stmt, Verdict,
 
 use crate::metadata::describe;
 use crate::options::{Counters, Level, Options};
+use crate::stack::save_stack;
 
 /// A checked source file with all that it uses.
 #[derive(Clone, Debug)]
@@ -81,10 +82,15 @@ pub fn programs(checked: &Checked) -> Vec<XdpId> {
 pub fn build(checked: &Checked, subjects: &[Subject], options: &Options) -> Result<Built, Vec<Diagnostic>> {
     let program = program_of(checked)?;
     let rules = rule_programs(program, checked, subjects, options)?;
-    let flows = flows(program, &rules, options)?;
-    let (virtual_code, counters) = lower(&flows, program.counters.len() as u32, options.access);
-    let module =
-        pktc_codegen::generate(virtual_code, &CodegenOptions { optimise: options.level == Level::O2 })?;
+    let mut flows = flows(program, &rules, options)?;
+    let codegen = CodegenOptions { optimise: options.level == Level::O2 };
+    let (module, counters) = loop {
+        let (virtual_code, counters) = lower(&flows, program.counters.len() as u32, options.access);
+        match pktc_codegen::generate(virtual_code, &codegen) {
+            Ok(module) => break (module, counters),
+            Err(errors) => save_stack(&mut flows, errors)?,
+        }
+    };
     let ranges = counter_ranges(&rules, &counters);
     let metadata = describe(checked, program, &rules, &ranges, &counters);
     let object = pktc_object::write(&module, &metadata, &checked.sources).map_err(|error| {
@@ -141,7 +147,7 @@ pub(crate) fn flows(
 }
 
 /// In debug builds: what holds for every flow IR holds after `pass`.
-fn verified(flow: &Flow, pass: &str) {
+pub(crate) fn verified(flow: &Flow, pass: &str) {
     if cfg!(debug_assertions) {
         let errors = verify_flow(flow);
         assert!(errors.is_empty(), "flow IR of {} after {pass}: {}", flow.name, errors.join("\n"));
@@ -183,6 +189,9 @@ fn chain_program(program: &Program, id: ChainId) -> Xdp {
         default_span: chain.span,
         counters: true,
         body: vec![Stmt::Apply { chain: id, span: chain.span }],
+        priority: None,
+        chain_on: None,
+        on: Vec::new(),
     }
 }
 

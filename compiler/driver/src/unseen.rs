@@ -74,7 +74,11 @@ fn consequence(kind: &ExprKind) -> Option<&'static str> {
         | ExprKind::UnionField { .. }
         | ExprKind::Present(_)
         | ExprKind::UnionPresent(_) => Some("a header that is not wholly in that buffer is absent"),
-        ExprKind::Malformed(_) => Some("a header that goes beyond that buffer is malformed"),
+        ExprKind::Option { .. } => Some("an option beyond that buffer is absent"),
+        ExprKind::Bytes { .. } => Some("these bytes end with that buffer"),
+        ExprKind::OptionsMalformed(_) | ExprKind::Malformed(_) => {
+            Some("a header that goes beyond that buffer is malformed")
+        }
         ExprKind::Truncated(_) => Some("true where the packet claims more than that buffer holds"),
         ExprKind::Packet(PacketField::Length) => Some("this is the length of that buffer"),
         ExprKind::PayloadLength(_) | ExprKind::Payload(_) | ExprKind::PayloadSlice { .. } => {

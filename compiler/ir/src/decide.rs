@@ -57,6 +57,20 @@ impl BitSet {
         self.0[index / 64] |= 1 << (index % 64);
     }
 
+    /// Takes `index` out.
+    pub fn remove(&mut self, index: usize) {
+        if let Some(word) = self.0.get_mut(index / 64) {
+            *word &= !(1 << (index % 64));
+            self.trim();
+        }
+    }
+
+    /// Equal sets must be equal words.
+    fn trim(&mut self) {
+        let used = self.0.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1);
+        self.0.truncate(used);
+    }
+
     /// Whether `index` is in it.
     #[must_use]
     pub fn contains(&self, index: usize) -> bool {
@@ -74,10 +88,9 @@ impl BitSet {
     /// What is in both.
     #[must_use]
     pub fn both(&self, other: &BitSet) -> BitSet {
-        let mut words: Vec<u64> = self.0.iter().zip(&other.0).map(|(a, b)| a & b).collect();
-        // Equal sets must be equal words.
-        words.truncate(words.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1));
-        BitSet(words)
+        let mut both = BitSet(self.0.iter().zip(&other.0).map(|(a, b)| a & b).collect());
+        both.trim();
+        both
     }
 
     /// Its numbers, ascending.

@@ -22,6 +22,12 @@ impl Fact {
         Fact { most: constant, zeros: constant.trailing_zeros() }
     }
 
+    /// What is left to know where it was this, and is `now` that.
+    fn widened(self, now: Fact) -> Fact {
+        let most = if self.most == now.most { now.most } else { NOTHING.most };
+        Fact { most, zeros: if self.zeros == now.zeros { now.zeros } else { NOTHING.zeros } }
+    }
+
     fn either(self, other: Fact) -> Fact {
         Fact { most: self.most.max(other.most), zeros: self.zeros.min(other.zeros) }
     }
@@ -62,7 +68,8 @@ impl Facts {
                 let Some((dst, found)) = self.result(op) else { continue };
                 let merged = self.0[dst].map_or(found, |before| before.either(found));
                 if self.0[dst] != Some(merged) {
-                    self.0[dst] = Some(if give_up { NOTHING } else { merged });
+                    let before = self.0[dst].unwrap_or(merged);
+                    self.0[dst] = Some(if give_up { before.widened(merged) } else { merged });
                     changed = true;
                 }
             }
@@ -86,6 +93,8 @@ impl Facts {
             | Op::Remaining { dst }
             | Op::Reachable { dst }
             | Op::PacketLength { dst } => (dst, NOTHING),
+            // What is recalled was assigned to the same value before.
+            Op::Recall { .. } | Op::Keep { .. } => return None,
             Op::Advance { .. } | Op::Claims { .. } | Op::Hit { .. } | Op::Count { .. } => return None,
         })
     }

@@ -6,7 +6,7 @@
 //! times; on every path each is assigned before it is read.
 #![expect(missing_docs, reason = "each variant's example names its fields")]
 
-use cranelift_entity::{PrimaryMap, entity_impl};
+use cranelift_entity::{PrimaryMap, SecondaryMap, entity_impl};
 use pktc_bpf::{AluOp, Condition, Size, Width};
 use pktc_diagnostics::Span;
 use pktc_semantics::rules::RuleId;
@@ -21,6 +21,11 @@ entity_impl!(Value, "x");
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Block(u32);
 entity_impl!(Block, "block");
+
+/// A piece of memory in which a variable waits between the blocks that assign and read it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cell(u32);
+entity_impl!(Cell, "cell");
 
 /// A variable or a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,6 +45,8 @@ pub struct Flow {
     pub blocks: PrimaryMap<Block, BlockData>,
     /// The variables, with names for people (`ipv4.src`; empty for a temporary).
     pub values: PrimaryMap<Value, String>,
+    /// The cells, with what they hold at most.
+    pub cells: PrimaryMap<Cell, Size>,
     /// Whether [`Op::Hit`] and [`End::Finish`] count.
     pub counters: bool,
     /// How many rules it has, `default` included.
@@ -93,6 +100,10 @@ pub enum Op {
     /// `content` bytes from the cursor on are the packet's, as its outermost header with a length says: if that is
     /// more than is reached, counters must count it too.
     Claims { content: Value },
+    /// Keeps `src`, which its cell has room for.
+    Keep { cell: Cell, src: Value },
+    /// `dst` = what the cell was given last
+    Recall { dst: Value, cell: Cell },
     /// The rule's condition held: counts it. `ask`: nothing told how long the packet is ([`Op::Claims`]).
     Hit { rule: RuleId, ask: bool },
     /// Counts the packet in a named counter.
@@ -118,7 +129,96 @@ pub enum End {
     Finish { rule: Option<RuleId>, verdict: Verdict, ask: bool },
 }
 
+impl Flow {
+    /// Which blocks may go on to each, once for each way.
+    #[must_use]
+    pub fn predecessors(&self) -> SecondaryMap<Block, Vec<Block>> {
+        let mut leading: SecondaryMap<Block, Vec<Block>> = SecondaryMap::new();
+        for (block, data) in self.blocks.iter() {
+            data.end.targets().into_iter().for_each(|target| leading[target].push(block));
+        }
+        leading
+    }
+
+    /// Bytes that all cells take, each aligned to its size.
+    #[must_use]
+    pub fn cell_bytes(&self) -> u32 {
+        self.cells.values().map(|size| size.bytes()).sum::<u32>().next_multiple_of(8)
+    }
+}
+
+impl Arg {
+    fn value(self) -> Option<Value> {
+        match self {
+            Arg::Value(value) => Some(value),
+            Arg::Const(_) => None,
+        }
+    }
+}
+
+impl Op {
+    /// The variables that it reads.
+    pub fn reads(&self) -> impl Iterator<Item = Value> + use<> {
+        let (first, second) = match *self {
+            Op::Copy { src, .. } | Op::Forget { src, .. } => (src.value(), None),
+            Op::Alu { left, right, .. } => (Some(left), right.value()),
+            Op::Swap { src, .. } | Op::Keep { src, .. } => (Some(src), None),
+            Op::ReadAt { base, .. } => (Some(base), None),
+            Op::Claims { content } => (Some(content), None),
+            Op::Advance { by } => (by.value(), None),
+            Op::Read { .. }
+            | Op::Position { .. }
+            | Op::Remaining { .. }
+            | Op::Reachable { .. }
+            | Op::PacketLength { .. }
+            | Op::Ifindex { .. }
+            | Op::Queue { .. }
+            | Op::Recall { .. }
+            | Op::Hit { .. }
+            | Op::Count { .. } => (None, None),
+        };
+        first.into_iter().chain(second)
+    }
+
+    /// The variable that it assigns.
+    #[must_use]
+    pub fn assigns(&self) -> Option<Value> {
+        match *self {
+            Op::Copy { dst, .. }
+            | Op::Forget { dst, .. }
+            | Op::Alu { dst, .. }
+            | Op::Swap { dst, .. }
+            | Op::Read { dst, .. }
+            | Op::ReadAt { dst, .. }
+            | Op::Position { dst }
+            | Op::Remaining { dst }
+            | Op::Reachable { dst }
+            | Op::PacketLength { dst }
+            | Op::Ifindex { dst }
+            | Op::Queue { dst }
+            | Op::Recall { dst, .. } => Some(dst),
+            Op::Advance { .. }
+            | Op::Claims { .. }
+            | Op::Keep { .. }
+            | Op::Hit { .. }
+            | Op::Count { .. } => None,
+        }
+    }
+}
+
 impl End {
+    /// The variables that it reads.
+    pub fn reads(&self) -> impl Iterator<Item = Value> + use<> {
+        let (first, second) = match *self {
+            End::Branch { left, right, .. } => (Some(left), right.value()),
+            End::Masked { left, .. } => (Some(left), None),
+            End::Check { base, bytes, .. } => (base, bytes.value()),
+            End::Seek { position, bytes, .. } => (Some(position), bytes.value()),
+            End::Goto(_) | End::Canon { .. } | End::Finish { .. } => (None, None),
+        };
+        first.into_iter().chain(second)
+    }
+
     /// Where it may go on.
     #[must_use]
     pub fn targets(&self) -> Vec<Block> {
@@ -131,6 +231,29 @@ impl End {
                 vec![ok, short]
             }
             End::Finish { .. } => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Flow {
+    /// A flow for tests, of these blocks; `values` is how many variables they use.
+    pub(crate) fn of(blocks: Vec<(Vec<Op>, End)>, values: usize) -> Flow {
+        let span = Span { file: pktc_diagnostics::FileId(0), start: 0, end: 0 };
+        let data = |(ops, end): (Vec<Op>, End)| BlockData {
+            ops: ops.into_iter().map(|op| (op, span)).collect(),
+            end,
+            end_span: span,
+        };
+        Flow {
+            name: "t".into(),
+            span,
+            blocks: blocks.into_iter().map(data).collect(),
+            values: std::iter::repeat_n(String::new(), values).collect(),
+            cells: PrimaryMap::new(),
+            counters: false,
+            rules: 1,
+            hide_tests: false,
         }
     }
 }

@@ -62,10 +62,11 @@ pub fn static_bit(field: &Field) -> Option<u32> {
     }
 }
 
-/// How many bytes of `header` are there for sure where it is present.
+/// How many bytes of a header are there for sure where it is present: all of its unconditional fields, unless it may be
+/// cut and `needs` fewer ([`pktc_semantics::typed::Program::needs`]).
 #[must_use]
-pub fn certain_bytes(header: &Header) -> u32 {
-    header.needs.unwrap_or(header.fixed_bytes)
+pub fn certain_bytes(header: &Header, needs: Option<u32>) -> u32 {
+    needs.unwrap_or(header.fixed_bytes)
 }
 
 /// The fields of a header's wire layout that are there only sometimes, grouped by their condition: the first
@@ -113,7 +114,10 @@ pub fn condition_key(condition: &pktc_semantics::typed::Expr) -> String {
         | K::Packet(_)
         | K::PayloadLength(_)
         | K::Payload(_)
-        | K::PayloadSlice { .. }) => format!("{leaf:?}"),
+        | K::PayloadSlice { .. }
+        | K::Option { .. }
+        | K::OptionsMalformed(_)
+        | K::Bytes { .. }) => format!("{leaf:?}"),
     }
 }
 

@@ -214,6 +214,8 @@ fn print_op(flow: &Flow, op: &Op) -> String {
         Op::PacketLength { dst } => format!("{} = packet length", value(dst)),
         Op::Ifindex { dst } => format!("{} = ifindex", value(dst)),
         Op::Queue { dst } => format!("{} = queue", value(dst)),
+        Op::Keep { cell, src } => format!("{cell}:{} = {}", flow.cells[*cell].bytes() * 8, value(src)),
+        Op::Recall { dst, cell } => format!("{} = {cell}:{}", value(dst), flow.cells[*cell].bytes() * 8),
         Op::Claims { content } => format!("claims {}", value(content)),
         Op::Hit { rule, ask } => format!("hit {}{}", rule.0, asks(*ask)),
         Op::Count { counter, ask } => format!("count {counter}{}", asks(*ask)),

@@ -37,6 +37,12 @@ pub struct Place {
 impl Place {
     /// The index of the last of its kind in a repeating union.
     pub const LAST: u8 = u8::MAX;
+
+    /// Its header, in its packet.
+    #[must_use]
+    pub fn scoped(self) -> crate::graph::Scoped {
+        (self.scope, self.header)
+    }
 }
 
 /// Something that a packet has or has not; the parse decides.

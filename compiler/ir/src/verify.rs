@@ -1,7 +1,7 @@
 //! What holds for every flow IR, checked between passes in debug builds and in tests:
 //!
 //! - every way on leads to a block that exists, and some way leads to each block that does more than wait;
-//! - on every path a value is assigned before it is read;
+//! - on every path a value is assigned before it is read, and a cell is given something before it is asked;
 //! - a read lies below what was checked since the cursor last moved, on every path;
 //! - a read behind a base follows a check of that base.
 
@@ -11,9 +11,10 @@ use crate::decide::BitSet;
 use crate::flow::{Arg, Block, End, Flow, Op, Value};
 
 /// What holds at a point of every path to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Known {
     assigned: BitSet,
+    kept: BitSet,
     checked: u32,
     base: Option<(Value, u32)>,
 }
@@ -23,7 +24,7 @@ struct Known {
 pub fn verify_flow(flow: &Flow) -> Vec<String> {
     let mut at: SecondaryMap<Block, Option<Known>> = SecondaryMap::new();
     let entry = Block::new(0);
-    at[entry] = Some(Known { assigned: BitSet::default(), checked: 0, base: None });
+    at[entry] = Some(Known::default());
     let mut open = vec![entry];
     while let Some(block) = open.pop() {
         let Some(known) = at[block].clone() else { continue };
@@ -48,12 +49,12 @@ pub fn verify_flow(flow: &Flow) -> Vec<String> {
 }
 
 fn meet(a: &Known, b: &Known) -> Known {
-    let assigned = a.assigned.both(&b.assigned);
+    let (assigned, kept) = (a.assigned.both(&b.assigned), a.kept.both(&b.kept));
     let base = match (a.base, b.base) {
         (Some((value, first)), Some((same, second))) if value == same => Some((value, first.min(second))),
         _ => None,
     };
-    Known { assigned, checked: a.checked.min(b.checked), base }
+    Known { assigned, kept, checked: a.checked.min(b.checked), base }
 }
 
 /// What holds on each way out of `block`.
@@ -62,30 +63,10 @@ fn walk(flow: &Flow, block: Block, mut known: Known, errors: &mut Vec<String>) -
     for (op, _) in &data.ops {
         step(block, op, &mut known, errors);
     }
-    let mut read = |value: Value| {
+    for value in data.end.reads() {
         if !known.assigned.contains(value.index()) {
             errors.push(format!("{block}: reads {value} ({}) before it is assigned", flow.values[value]));
         }
-    };
-    let mut read_arg = |arg: Arg| {
-        if let Arg::Value(value) = arg {
-            read(value);
-        }
-    };
-    match data.end {
-        End::Branch { left, right, .. } => {
-            read_arg(Arg::Value(left));
-            read_arg(right);
-        }
-        End::Masked { left, .. } => read_arg(Arg::Value(left)),
-        End::Check { base, bytes, .. } => {
-            base.map(Arg::Value).into_iter().chain([bytes]).for_each(read_arg);
-        }
-        End::Seek { position, bytes, .. } => {
-            read_arg(Arg::Value(position));
-            read_arg(bytes);
-        }
-        End::Goto(_) | End::Canon { .. } | End::Finish { .. } => {}
     }
     ways(&data.end, &known)
 }
@@ -111,8 +92,7 @@ fn ways(end: &End, known: &Known) -> Vec<(Block, Known)> {
 }
 
 fn step(block: Block, op: &Op, known: &mut Known, errors: &mut Vec<String>) {
-    let (reads, writes) = operands(op);
-    for value in reads {
+    for value in op.reads() {
         if !known.assigned.contains(value.index()) {
             errors.push(format!("{block}: {op:?} reads {value} before it is assigned"));
         }
@@ -127,35 +107,43 @@ fn step(block: Block, op: &Op, known: &mut Known, errors: &mut Vec<String>) {
             errors.push(format!("{block}: {op:?} reads beyond what was checked"));
         }
         Op::Advance { .. } => (known.checked, known.base) = (0, None),
+        Op::Keep { cell, .. } => known.kept.insert(cell.index()),
+        Op::Recall { cell, .. } if !known.kept.contains(cell.index()) => {
+            errors.push(format!("{block}: {op:?} recalls what was not kept"));
+        }
         _ => {}
     }
-    if let Some(value) = writes {
+    if let Some(value) = op.assigns() {
         known.assigned.insert(value.index());
         known.base = known.base.filter(|(base, _)| *base != value);
     }
 }
 
-/// What an operation reads and writes.
-fn operands(op: &Op) -> (Vec<Value>, Option<Value>) {
-    let value = |arg: Arg| match arg {
-        Arg::Value(value) => Some(value),
-        Arg::Const(_) => None,
-    };
-    match *op {
-        Op::Copy { dst, src } => (value(src).into_iter().collect(), Some(dst)),
-        Op::Alu { dst, left, right, .. } => ([left].into_iter().chain(value(right)).collect(), Some(dst)),
-        Op::Swap { dst, src, .. } => (vec![src], Some(dst)),
-        Op::ReadAt { dst, base, .. } => (vec![base], Some(dst)),
-        Op::Forget { dst, src, .. } => (value(src).into_iter().collect(), Some(dst)),
-        Op::Read { dst, .. }
-        | Op::Position { dst }
-        | Op::Remaining { dst }
-        | Op::Reachable { dst }
-        | Op::PacketLength { dst }
-        | Op::Ifindex { dst }
-        | Op::Queue { dst } => (Vec::new(), Some(dst)),
-        Op::Advance { by } => (value(by).into_iter().collect(), None),
-        Op::Claims { content } => (vec![content], None),
-        Op::Hit { .. } | Op::Count { .. } => (Vec::new(), None),
+#[cfg(test)]
+mod tests {
+    use pktc_bpf::Size;
+    use pktc_semantics::typed::Verdict;
+
+    use super::*;
+    use crate::flow::Cell;
+
+    #[test]
+    fn a_cell_is_given_something_on_every_way_before_it_is_asked() {
+        let (value, cell) = (Value::new(0), Cell::new(0));
+        let read = Op::Copy { dst: value, src: Arg::Const(1) };
+        let end = End::Finish { rule: None, verdict: Verdict::Pass, ask: false };
+        let blocks = vec![
+            (
+                vec![read],
+                End::Check { base: None, bytes: Arg::Const(1), ok: Block::new(1), short: Block::new(2) },
+            ),
+            (vec![Op::Keep { cell, src: value }], End::Goto(Block::new(2))),
+            (vec![Op::Recall { dst: value, cell }], end),
+        ];
+        let mut flow = Flow::of(blocks, 1);
+        flow.cells.push(Size::U8);
+        assert_eq!(verify_flow(&flow), ["block2: Recall { dst: x0, cell: cell0 } recalls what was not kept"]);
+        flow.blocks[Block::new(0)].end = End::Goto(Block::new(1));
+        assert_eq!(verify_flow(&flow), Vec::<String>::new());
     }
 }

@@ -381,7 +381,13 @@ pub(crate) mod tests {
         ];
         let metadata = Metadata {
             counters: Vec::new(),
-            programs: vec![ProgramInfo { counters: None, name: "edge".into(), rules: Vec::new() }],
+            programs: vec![ProgramInfo {
+                chain_on: None,
+                counters: None,
+                priority: None,
+                name: "edge".into(),
+                rules: Vec::new(),
+            }],
             schema: SCHEMA,
             sets: Vec::new(),
             source: SourceInfo { path: "a.pkt".into(), sha256: String::new() },

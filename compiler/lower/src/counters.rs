@@ -1,15 +1,12 @@
 //! Counters: one per-CPU array for all programs of an object, an entry `{packets, bytes}` for each rule and each
 //! named counter.
 
-use pktc_bpf::{AluOp, Condition, Helper, MapDef, MapIndex, MapKind, Operand, Size, ValueLayout, Width};
+use pktc_bpf::{AluOp, Condition, MapDef, MapIndex, MapKind, Operand, Size, ValueLayout, Width};
 use pktc_ir::flow::Flow;
 
 use crate::function::Lowering;
+use crate::maps;
 use crate::vcode::{Base, Terminator, VInsn, VReg};
-
-/// Bytes of stack for the array's index.
-pub(crate) const FRAME: u32 = 8;
-const KEY: i16 = -8;
 
 /// Which entry of the counters' array belongs to what.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,11 +65,7 @@ impl CounterLayout {
 
 /// Counts the packet in the entry whose number is in `index`; `ask`: see [`Lowering::counted_length`].
 pub(crate) fn count(lowering: &mut Lowering<'_>, index: Operand<VReg>, ask: bool) {
-    let (map, key, entry) = (lowering.fresh(), lowering.fresh(), lowering.fresh());
-    lowering.push(VInsn::Store { size: Size::U32, base: Base::Frame, offset: KEY, src: index });
-    lowering.push(VInsn::LoadMap { dst: map, map: CounterLayout::MAP });
-    lowering.push(VInsn::FrameAddress { dst: key, offset: KEY });
-    lowering.push(VInsn::Call { helper: Helper::MapLookupElem, dst: entry, args: vec![map, key] });
+    let entry = maps::look_up(lowering, CounterLayout::MAP, index);
     let (found, done) = (lowering.new_block(), lowering.new_block());
     lowering.end(Terminator::Branch {
         condition: Condition::Eq,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
-use pktc_bpf::{AluOp, Condition, Operand, Size, Swap, Width};
+use pktc_bpf::{AluOp, Condition, MapIndex, Operand, Size, Swap, Width};
 use pktc_diagnostics::Span;
 use pktc_ir::cursor::{Place, cursor_places};
 use pktc_ir::facts::Facts;
@@ -12,7 +12,9 @@ use pktc_semantics::rules::RuleId;
 use pktc_semantics::typed::Verdict;
 
 use crate::access::{Access, Check, Strategy, pieces};
+use crate::cells::{self, Cells};
 use crate::counters::{self, CounterLayout};
+use crate::maps;
 use crate::vcode::{Base, Terminator, VBlock, VBlockId, VFunction, VInsn, VReg};
 
 /// Offset of `ingress_ifindex` in `struct xdp_md`.
@@ -37,6 +39,7 @@ pub(crate) struct Lowering<'a> {
     span: Span,
     vregs: u32,
     pointers: HashMap<Value, VReg>,
+    pub(crate) cells: Cells,
     /// For packets of which it was told what they claim, and for others.
     tails: [Option<Tail>; 2],
     pub(crate) context: VReg,
@@ -61,16 +64,20 @@ struct Effects {
     skip: VReg,
 }
 
-/// Lowers `flow`; `first_rule` is the entry of its first counter.
+/// Lowers `flow`; `first_rule` is the entry of its first counter, `cell_map` the map for its cells, if it has some.
 pub(crate) fn lower_function(
     flow: &Flow,
     counters: &CounterLayout,
     first_rule: Option<u32>,
+    cell_map: MapIndex,
     access: Access,
 ) -> VFunction {
     let mut lowering = Lowering::new(flow, counters, first_rule, access);
     let entry = lowering.new_block();
     lowering.switch_to(entry);
+    if !flow.cells.is_empty() {
+        cells::find(&mut lowering, cell_map);
+    }
     lowering.start_effects();
     let first = lowering.start_of(Block::new(0));
     lowering.access(|strategy, lowering| strategy.enter(lowering, first));
@@ -85,7 +92,7 @@ pub(crate) fn lower_function(
         frags: access.frags(),
         context: lowering.context,
         vregs: lowering.vregs,
-        frame: counters::FRAME + access.frame(),
+        frame: maps::FRAME + access.frame(),
         blocks: crate::layout::order_blocks(lowering.blocks),
     }
 }
@@ -107,7 +114,8 @@ impl<'a> Lowering<'a> {
             starts: SecondaryMap::new(),
             current: VBlockId::new(0),
             span: flow.span,
-            vregs: values + 3,
+            vregs: values + 4,
+            cells: Cells::new(flow, VReg::from_u32(values + 3)),
             pointers: HashMap::new(),
             tails: [None; 2],
             context: VReg::from_u32(values),
@@ -339,6 +347,14 @@ impl Lowering<'_> {
                 let (cursor, right) = (self.cursor, self.operand(by));
                 self.push(VInsn::Alu { op: AluOp::Add, width: Width::W64, dst: cursor, left: cursor, right });
                 self.place = self.place.advanced(by, &self.facts);
+            }
+            Op::Keep { cell, src } => {
+                let insn = self.cells.keep(cell, self.flow.cells[cell], self.register(src));
+                self.push(insn);
+            }
+            Op::Recall { dst, cell } => {
+                let insn = self.cells.recall(self.register(dst), cell, self.flow.cells[cell]);
+                self.push(insn);
             }
             Op::Position { dst } => {
                 self.of_packet(dst, |strategy, lowering, dst| strategy.position(lowering, dst))

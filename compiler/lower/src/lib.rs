@@ -3,11 +3,14 @@
 //! [`access`] holds how packet bytes are reached: one enum, a file a strategy. [`function`] lowers all else.
 
 pub mod access;
+mod cells;
 mod counters;
 mod function;
 mod layout;
+mod maps;
 pub mod vcode;
 
+use pktc_bpf::MapIndex;
 use pktc_ir::flow::Flow;
 
 pub use access::Access;
@@ -18,9 +21,11 @@ use vcode::VModule;
 #[must_use]
 pub fn lower(flows: &[Flow], named: u32, access: Access) -> (VModule, CounterLayout) {
     let counters = CounterLayout::new(flows, named);
-    let programs = flows
-        .iter()
-        .enumerate()
-        .map(|(index, flow)| function::lower_function(flow, &counters, counters.first_rule(index), access));
-    (VModule { programs: programs.collect(), maps: counters.maps() }, counters)
+    let mut maps = counters.maps();
+    let cells = MapIndex(maps.len() as u32);
+    maps.extend(cells::map(flows));
+    let programs = flows.iter().enumerate().map(|(index, flow)| {
+        function::lower_function(flow, &counters, counters.first_rule(index), cells, access)
+    });
+    (VModule { programs: programs.collect(), maps }, counters)
 }

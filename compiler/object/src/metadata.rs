@@ -47,10 +47,16 @@ pub struct SourceInfo {
 /// A program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramInfo {
+    /// After which verdicts a dispatcher goes on, as the language spells them; absent: its choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain_on: Option<Vec<String>>,
     /// Where its rules count; `null` if they do not.
     pub counters: Option<CounterRange>,
     /// Its name, in the source and in the kernel.
     pub name: String,
+    /// Its place among a dispatcher's programs, lower ones first; absent: the dispatcher's choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u32>,
     /// Its rules by ascending id.
     pub rules: Vec<RuleInfo>,
 }
@@ -192,8 +198,10 @@ mod tests {
         Metadata {
             counters: Vec::new(),
             programs: vec![ProgramInfo {
+                chain_on: None,
                 counters: Some(CounterRange { count: 1, first: 0, map: "hits".into() }),
                 name: "edge".into(),
+                priority: Some(10),
                 rules: vec![RuleInfo {
                     file: "edge.pkt".into(),
                     id: 0,
@@ -212,7 +220,7 @@ mod tests {
     fn the_document_has_sorted_keys() {
         let expected = concat!(
             r#"{"counters":[],"programs":[{"counters":{"count":1,"first":0,"map":"hits"},"name":"edge","#,
-            r#""rules":[{"file":"edge.pkt","id":0,"identity":"default","line":2,"name":"default"}]}],"schema":1,"#,
+            r#""priority":10,"rules":[{"file":"edge.pkt","id":0,"identity":"default","line":2,"name":"default"}]}],"schema":1,"#,
             r#""sets":[{"elements":2,"name":"vips","type":"ip_prefix"}],"#,
             r#""source":{"path":"edge.pkt","sha256":"00"}}"#
         );

@@ -99,6 +99,8 @@ pub(crate) fn is_plain(expr: &Expr) -> bool {
             | ExprKind::UnionField { .. }
             | ExprKind::Own(_)
             | ExprKind::PayloadSlice { .. }
+            | ExprKind::Option { .. }
+            | ExprKind::Bytes { .. }
             | ExprKind::OwnPayload { .. }
     ) && expr.ty != Type::Bool
 }

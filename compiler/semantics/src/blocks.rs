@@ -8,7 +8,10 @@ use crate::checker::Checker;
 use crate::expr::constant_bool;
 use crate::names::{Space, SymbolKind};
 use crate::suggest::nearest;
-use crate::typed::{Action, ActionKind, ChainId, Expr, Rule, Stmt, XdpId};
+use crate::typed::{Action, ActionKind, ChainId, Expr, OnVerdict, Rule, Stmt, Verdict, XdpId};
+
+/// The largest priority of a program: libxdp keeps it as a signed number of 32 bits.
+const MAX_PRIORITY: u32 = i32::MAX as u32;
 
 /// The block whose statements are being checked.
 pub(crate) struct Block<'a> {
@@ -63,20 +66,84 @@ impl<'a> Checker<'a> {
                 self.program.xdps[id].counters = false;
                 None
             }
-            XdpItem::Priority { span, .. } => {
-                self.not_yet("`priority`", *span);
+            XdpItem::Priority { value, span } => {
+                self.priority(id, *value, *span);
                 None
             }
-            XdpItem::ChainOn { span, .. } => {
-                self.not_yet("`chain on`", *span);
+            XdpItem::ChainOn { verdicts, span } => {
+                self.chain_on(id, verdicts, *span);
                 None
             }
-            XdpItem::On { span, .. } => {
-                self.not_yet("`on VERDICT => …`", *span);
+            XdpItem::On { verdicts, actions, span } => {
+                self.on_verdict(id, verdicts, actions, *span, block);
                 None
             }
             XdpItem::Stmt(stmt) => self.statement(stmt, block, &Facts::default()),
         }
+    }
+
+    fn priority(&mut self, id: XdpId, value: u64, span: Span) {
+        if self.program.xdps[id].priority.is_some() {
+            self.second_clause("priority", span);
+        }
+        match u32::try_from(value).ok().filter(|&value| value <= MAX_PRIORITY) {
+            Some(value) => self.program.xdps[id].priority = Some(value),
+            None => {
+                let title = format!("{value} is no priority");
+                let label = format!("at most {MAX_PRIORITY}");
+                self.report(Diagnostic::error(codes::DOES_NOT_FIT, title, span, label));
+            }
+        }
+    }
+
+    fn chain_on(&mut self, id: XdpId, verdicts: &[(Verdict, Span)], span: Span) {
+        if self.program.xdps[id].chain_on.is_some() {
+            self.second_clause("chain on", span);
+        }
+        let verdicts = self.each_once(verdicts);
+        self.program.xdps[id].chain_on = Some(verdicts);
+    }
+
+    fn second_clause(&mut self, name: &str, span: Span) {
+        let title = format!("a program has one `{name}`");
+        self.report(Diagnostic::error(codes::ACTION_ORDER, title, span, "a second one"));
+    }
+
+    /// The verdicts of a list; warns of one that stands in it twice.
+    fn each_once(&mut self, verdicts: &[(Verdict, Span)]) -> Vec<Verdict> {
+        let mut known: Vec<Verdict> = Vec::new();
+        for &(verdict, span) in verdicts {
+            if known.contains(&verdict) {
+                let title = format!("`{}` stands in this list twice", self.text(span));
+                let diagnostic = Diagnostic::warning(codes::DUPLICATE, title, span, "again here");
+                self.report(diagnostic.with_help("remove one of them"));
+            } else {
+                known.push(verdict);
+            }
+        }
+        known
+    }
+
+    fn on_verdict(
+        &mut self,
+        id: XdpId,
+        verdicts: &[(Verdict, Span)],
+        actions: &'a [ast::Action],
+        span: Span,
+        block: &Block<'a>,
+    ) {
+        let verdicts = self.each_once(verdicts);
+        let actions = self.actions(actions, block);
+        for action in &actions {
+            if !matches!(action.kind, ActionKind::Count(_)) {
+                let title = "the verdict is there already";
+                let diagnostic =
+                    Diagnostic::error(codes::ACTION_ORDER, title, action.span, "not behind `on`")
+                        .with_help("`on` counts: `on drop => count refused;`");
+                self.report(diagnostic);
+            }
+        }
+        self.program.xdps[id].on.push(OnVerdict { verdicts, actions, span });
     }
 
     fn defaults(&mut self, id: XdpId, items: &'a [XdpItem], block: &mut Block<'a>) {

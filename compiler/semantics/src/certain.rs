@@ -15,11 +15,12 @@ use pktc_diagnostics::{Diagnostic, Span, codes};
 
 use crate::checker::Checker;
 use crate::compare::mirrored;
+use crate::dump::scope_text;
 use crate::graph::{Graph, Implied, mention};
 use crate::structure::{same, walk};
 use crate::typed::{
-    BinaryOp, CompareOp, Element, Expr, ExprKind, HeaderId, Index, Instance, Program, Scope, UnionFieldKind,
-    UnionInstance, Value,
+    BinaryOp, BytesAsk, BytesOf, CompareOp, Element, Expr, ExprKind, Index, Instance, OptionAsk, OptionRef,
+    Program, Scope, UnionFieldKind, UnionInstance, Value,
 };
 
 /// What is certain.
@@ -28,17 +29,26 @@ pub(crate) struct Facts {
     headers: BTreeSet<Instance>,
     unions: BTreeSet<UnionInstance>,
     union_fields: BTreeSet<(UnionInstance, usize)>,
-    /// So many bytes of the payload, at least.
-    payloads: BTreeMap<Instance, u64>,
+    /// So many bytes of a payload or of other bytes, at least.
+    bytes: BTreeMap<Source, u64>,
     /// Operands that a comparison needed.
     values: Vec<Expr>,
+}
+
+/// Bytes that slices are taken of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Source {
+    Payload(Instance),
+    Bytes(BytesOf),
 }
 
 /// The program and its parse graph, for questions about certainty.
 #[derive(Clone, Copy)]
 pub(crate) struct Certainty<'a> {
-    pub(crate) program: &'a Program,
-    pub(crate) graph: &'a Graph,
+    program: &'a Program,
+    graph: &'a Graph,
+    /// Whether instances are relative to a tunnel's or a quoted packet.
+    is_nested: bool,
 }
 
 impl Facts {
@@ -47,8 +57,8 @@ impl Facts {
         self.headers.extend(&other.headers);
         self.unions.extend(&other.unions);
         self.union_fields.extend(&other.union_fields);
-        for (&instance, &bytes) in &other.payloads {
-            let known = self.payloads.entry(instance).or_default();
+        for (&source, &bytes) in &other.bytes {
+            let known = self.bytes.entry(source).or_default();
             *known = (*known).max(bytes);
         }
         self.values.extend(other.values.iter().cloned());
@@ -59,9 +69,9 @@ impl Facts {
         self.headers.retain(|it| other.headers.contains(it));
         self.unions.retain(|it| other.unions.contains(it));
         self.union_fields.retain(|it| other.union_fields.contains(it));
-        self.payloads.retain(|it, _| other.payloads.contains_key(it));
-        for (instance, bytes) in &mut self.payloads {
-            *bytes = (*bytes).min(other.payloads[instance]);
+        self.bytes.retain(|it, _| other.bytes.contains_key(it));
+        for (source, bytes) in &mut self.bytes {
+            *bytes = (*bytes).min(other.bytes[source]);
         }
         self.values.retain(|it| other.values.iter().any(|known| same(it, known)));
         self
@@ -96,13 +106,21 @@ fn outermost_for_last(instance: Instance) -> Instance {
     Instance { index, ..instance }
 }
 
-impl Certainty<'_> {
+impl<'a> Certainty<'a> {
+    pub(crate) fn new(program: &'a Program, graph: &'a Graph) -> Self {
+        Certainty { program, graph, is_nested: false }
+    }
+
     /// What is certain where `condition` is true.
     pub(crate) fn when_true(self, condition: &Expr) -> Facts {
         match &condition.kind {
             ExprKind::Present(instance) => self.header(*instance),
             ExprKind::UnionPresent(instance) => self.union(*instance),
-            ExprKind::Truncated(instance) => self.header(*instance),
+            ExprKind::Truncated(instance) | ExprKind::OptionsMalformed(instance) => self.header(*instance),
+            ExprKind::Option { option, ask: OptionAsk::Present } => {
+                let kind = ExprKind::Option { option: *option, ask: OptionAsk::Length };
+                self.operand(&Expr { kind, ..condition.clone() })
+            }
             ExprKind::UnionField { .. } => self.operand(condition),
             ExprKind::And(parts) => {
                 parts.iter().fold(Facts::default(), |facts, part| facts.and(&self.when_true(part)))
@@ -136,8 +154,22 @@ impl Certainty<'_> {
         }
     }
 
+    /// What is certain in all packets around `scope` where something is present in it.
+    fn around(self, scope: Scope) -> Facts {
+        let outwards = std::iter::successors(scope.around(), |(outer, _)| outer.around());
+        outwards.fold(Facts::default(), |facts, (outer, kind)| {
+            facts.implied(&self.graph.of_opener(kind, self.is_nested(outer)), outer)
+        })
+    }
+
+    fn is_nested(self, scope: Scope) -> bool {
+        self.is_nested || scope != Scope::default()
+    }
+
     fn header(self, instance: Instance) -> Facts {
-        let mut facts = Facts::default().implied(&self.graph.of_header(instance.header), instance.scope);
+        let scope = instance.scope;
+        let implied = self.graph.of_header(instance.header, self.is_nested(scope));
+        let mut facts = self.around(scope).implied(&implied, scope);
         if let Index::At(last) = instance.index {
             facts.headers.extend((0..=last).map(|at| Instance { index: Index::At(at), ..instance }));
         }
@@ -146,8 +178,9 @@ impl Certainty<'_> {
     }
 
     fn union(self, instance: UnionInstance) -> Facts {
-        let mut facts =
-            Facts::default().implied(&self.graph.of_union(self.program, instance.union), instance.scope);
+        let scope = instance.scope;
+        let implied = self.graph.of_union(self.program, instance.union, self.is_nested(scope));
+        let mut facts = self.around(scope).implied(&implied, scope);
         if let Index::At(last) = instance.index {
             facts.unions.extend((0..=last).map(|at| UnionInstance { index: Index::At(at), ..instance }));
         }
@@ -160,16 +193,21 @@ impl Certainty<'_> {
             ExprKind::Field { instance, .. }
             | ExprKind::PayloadLength(instance)
             | ExprKind::Payload(instance)
-            | ExprKind::PayloadSlice { instance, .. } => self.header(*instance),
-            ExprKind::UnionField { instance, .. } => self.union(*instance),
+            | ExprKind::PayloadSlice { instance, .. }
+            | ExprKind::Option { option: OptionRef { instance, .. }, .. }
+            | ExprKind::Bytes { of: BytesOf::Field { instance, .. } | BytesOf::Options(instance), .. } => {
+                self.header(*instance)
+            }
+            ExprKind::UnionField { instance, .. }
+            | ExprKind::Bytes { of: BytesOf::UnionPayload(instance), .. } => self.union(*instance),
             ExprKind::Binary { left, right, .. } => self.operand(left).and(&self.operand(right)),
             ExprKind::Tuple(parts) => {
                 parts.iter().fold(Facts::default(), |facts, part| facts.and(&self.operand(part)))
             }
             _ => return Facts::default(),
         };
-        if let ExprKind::PayloadSlice { instance, to, .. } = operand.kind {
-            facts.payloads.insert(instance, u64::from(to));
+        if let Some((source, to)) = slice_of(operand) {
+            facts.bytes.insert(source, u64::from(to));
         }
         facts.values.push(operand.clone());
         facts
@@ -182,16 +220,27 @@ impl Certainty<'_> {
         }
         match &operand.kind {
             ExprKind::Field { instance, field } => {
-                facts.has_header(*instance) && self.is_plain(instance.header, *field)
+                facts.has_header(*instance) && self.is_plain(*instance, *field)
             }
             ExprKind::UnionField { instance, field } => {
                 facts.union_fields.contains(&(*instance, *field))
                     || (facts.has_union(*instance) && self.is_total(*instance, *field))
             }
             ExprKind::PayloadLength(instance) | ExprKind::Payload(instance) => facts.has_header(*instance),
-            ExprKind::PayloadSlice { instance, to, .. } => {
-                facts.payloads.get(instance).is_some_and(|&bytes| bytes >= u64::from(*to))
+            ExprKind::PayloadSlice { .. } | ExprKind::Bytes { ask: BytesAsk::Slice { .. }, .. } => {
+                slice_of(operand).is_some_and(|(source, to)| {
+                    facts.bytes.get(&source).is_some_and(|&bytes| bytes >= u64::from(to))
+                })
             }
+            ExprKind::Bytes { of: BytesOf::UnionPayload(instance), .. } => facts.has_union(*instance),
+            ExprKind::Bytes { of: BytesOf::Field { instance, field }, .. } => {
+                facts.has_header(*instance) && self.is_plain(*instance, *field)
+            }
+            ExprKind::Bytes { of: BytesOf::Options(instance), .. } => {
+                let may_be_cut = self.program.needs(instance.header, instance.scope).is_some();
+                facts.has_header(*instance) && !may_be_cut
+            }
+            ExprKind::Option { .. } => false,
             // A difference below zero has no value.
             ExprKind::Binary { op: BinaryOp::Subtract, .. } => false,
             ExprKind::Binary { left, right, .. } => {
@@ -206,10 +255,9 @@ impl Certainty<'_> {
     }
 
     /// Whether a field is there wherever its header is.
-    fn is_plain(self, header: HeaderId, field: usize) -> bool {
-        let header = &self.program.headers[header];
-        let field = &header.fields[field];
-        let inside = match (&header.needs, &field.position) {
+    fn is_plain(self, instance: Instance, field: usize) -> bool {
+        let field = &self.program.headers[instance.header].fields[field];
+        let inside = match (self.program.needs(instance.header, instance.scope), &field.position) {
             (None, _) => true,
             (Some(needs), crate::typed::Position::Start { bits, .. }) => bits + field.bits <= needs * 8,
             (Some(_), crate::typed::Position::End { .. }) => false,
@@ -225,10 +273,14 @@ impl Certainty<'_> {
             return false;
         }
         match &field.kind {
-            UnionFieldKind::Member(sources) => sources.iter().all(|(&header, &it)| self.is_plain(header, it)),
+            UnionFieldKind::Member(sources) => sources.iter().all(|(&header, &it)| {
+                self.is_plain(Instance { scope: instance.scope, header, index: Index::At(0) }, it)
+            }),
             UnionFieldKind::Alternatives(alternatives) => union.members.iter().all(|&header| {
-                let member = Instance { scope: instance.scope, header, index: Index::At(0) };
-                self.first_has_value(alternatives, &self.header(member))
+                // They are relative to the packet of the union.
+                let inside = Certainty { is_nested: self.is_nested(instance.scope), ..self };
+                let member = Instance { scope: Scope::default(), header, index: Index::At(0) };
+                inside.first_has_value(alternatives, &inside.header(member))
             }),
         }
     }
@@ -266,17 +318,31 @@ fn at_least(facts: Facts, left: &Expr, op: CompareOp, right: &Expr) -> Facts {
 }
 
 fn with_length(mut facts: Facts, operand: &Expr, bytes: u64) -> Facts {
-    if let ExprKind::PayloadLength(instance) = operand.kind {
-        let known = facts.payloads.entry(instance).or_default();
+    let source = match operand.kind {
+        ExprKind::PayloadLength(instance) => Some(Source::Payload(instance)),
+        ExprKind::Bytes { of, ask: BytesAsk::Length } => Some(Source::Bytes(of)),
+        _ => None,
+    };
+    if let Some(source) = source {
+        let known = facts.bytes.entry(source).or_default();
         *known = (*known).max(bytes);
     }
     facts
 }
 
+/// What a slice is taken of, and where it ends.
+fn slice_of(operand: &Expr) -> Option<(Source, u32)> {
+    match operand.kind {
+        ExprKind::PayloadSlice { instance, to, .. } => Some((Source::Payload(instance), to)),
+        ExprKind::Bytes { of, ask: BytesAsk::Slice { to, .. } } => Some((Source::Bytes(of), to)),
+        _ => None,
+    }
+}
+
 impl Checker<'_> {
     /// What is certain where `condition` is true.
     pub(crate) fn facts(&self, condition: &Expr) -> Facts {
-        Certainty { program: &self.program, graph: &self.graph }.when_true(condition)
+        Certainty::new(&self.program, &self.graph).when_true(condition)
     }
 
     /// Reports each `!=` and `not in` of a condition whose operands may be missing. `used` is the rule's condition,
@@ -302,7 +368,7 @@ impl Checker<'_> {
     }
 
     fn check_atom(&mut self, atom: &Expr, operands: &[&Expr], facts: &Facts, used: Span) {
-        let certainty = Certainty { program: &self.program, graph: &self.graph };
+        let certainty = Certainty::new(&self.program, &self.graph);
         let Some(missing) = operands.iter().find_map(|operand| uncertain_part(certainty, operand, facts))
         else {
             return;
@@ -356,33 +422,51 @@ impl Checker<'_> {
 
     /// A condition that makes `operand` certain.
     fn guard(&self, operand: &Expr) -> Option<String> {
-        let certainty = Certainty { program: &self.program, graph: &self.graph };
+        let certainty = Certainty::new(&self.program, &self.graph);
         let index = |index: Index| match index {
             Index::At(0) => String::new(),
             Index::At(at) => format!("[{at}]"),
             Index::Last => "[last]".into(),
         };
         let header = |instance: &Instance| {
-            format!("{}{}", self.program.headers[instance.header].name, index(instance.index))
+            let name = &self.program.headers[instance.header].name;
+            format!("{}{name}{}", scope_text(instance.scope), index(instance.index))
         };
         match &operand.kind {
             ExprKind::Field { instance, field } => {
-                certainty.is_plain(instance.header, *field).then(|| header(instance))
+                certainty.is_plain(*instance, *field).then(|| header(instance))
             }
             ExprKind::PayloadLength(instance) | ExprKind::Payload(instance) => Some(header(instance)),
             ExprKind::PayloadSlice { instance, to, .. } => {
                 Some(format!("{}.payload.len >= {to}", header(instance)))
             }
+            ExprKind::Bytes { ask: BytesAsk::Slice { to, .. }, .. } => {
+                let text = self.text(operand.span);
+                text.rsplit_once('[').map(|(of, _)| format!("{of}.len >= {to}"))
+            }
+            ExprKind::Bytes { of: BytesOf::UnionPayload(instance), .. } => {
+                let name = &self.program.unions[instance.union].name;
+                Some(format!("{}{name}{}", scope_text(instance.scope), index(instance.index)))
+            }
+            ExprKind::Bytes { of: BytesOf::Field { instance, .. } | BytesOf::Options(instance), .. } => {
+                Some(header(instance))
+            }
+            ExprKind::Option { ask: OptionAsk::Length, .. } => {
+                self.text(operand.span).strip_suffix(".len").map(str::to_owned)
+            }
             ExprKind::UnionField { instance, field } => {
+                let scope = scope_text(instance.scope);
                 if certainty.is_total(*instance, *field) {
                     let name = &self.program.unions[instance.union].name;
-                    return Some(format!("{name}{}", index(instance.index)));
+                    return Some(format!("{scope}{name}{}", index(instance.index)));
                 }
                 let proof = (instance.union, *field);
+                let is_nested = certainty.is_nested(instance.scope);
                 let mut unions = self.program.unions.iter();
-                let found =
-                    unions.find(|&(id, _)| self.graph.of_union(&self.program, id).fields.contains(&proof));
-                found.map(|(_, union)| union.name.clone())
+                let found = unions.find(|&(id, _)| {
+                    self.graph.of_union(&self.program, id, is_nested).fields.contains(&proof)
+                });
+                found.map(|(_, union)| format!("{scope}{}", union.name))
             }
             _ => None,
         }

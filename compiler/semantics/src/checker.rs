@@ -225,6 +225,9 @@ fn empty_program() -> Program {
         xdps: PrimaryMap::new(),
         tests: Vec::new(),
         root: HeaderId::from_u32(0),
+        transport: Vec::new(),
         packet_headers: Vec::new(),
+        inner_headers: Vec::new(),
+        quoted_headers: Vec::new(),
     }
 }

@@ -28,7 +28,12 @@ impl<'a> Checker<'a> {
         }
         let hint = self.enum_of(left, env).or_else(|| self.enum_of(right, env));
         let (left, right) = self.sides(left, right, hint, env);
-        let (left, right) = self.same_kind(left?, right?)?;
+        let (left, right) = (left?, right?);
+        if matches!((&left.ty, &right.ty), (Type::Tuple(_), _) | (_, Type::Tuple(_))) {
+            self.compares_tuples(span);
+            return None;
+        }
+        let (left, right) = self.same_kind(left, right)?;
         let is_equality = matches!(op, CompareOp::Equal | CompareOp::NotEqual);
         if !is_equality && number_bits(&self.program, &left.ty).is_none() {
             self.not_ordered(&left, span);
@@ -124,6 +129,13 @@ impl<'a> Checker<'a> {
             format!("`{text}` is {what}"),
         )
         .with_help("a range is asked with `in`: `ip.src in 192.0.2.1-192.0.2.9`");
+        self.report(diagnostic);
+    }
+
+    fn compares_tuples(&mut self, span: Span) {
+        let title = "tuples are not compared";
+        let diagnostic = Diagnostic::error(codes::TYPE_MISMATCH, title, span, "a side of this is a tuple")
+            .with_help("ask for membership, `(ip.src, tcp.dport) in pairs`, or compare part by part");
         self.report(diagnostic);
     }
 

@@ -8,9 +8,10 @@ use crate::graph::{mention, union_of};
 use crate::sets::mac_text;
 use crate::structure::walk;
 use crate::typed::{
-    Action, ActionKind, BinaryOp, CompareOp, Element, Expr, ExprKind, Field, Header, HeaderId, Index,
-    Instance, Layer, Malformed, NextKind, Outcome, PacketField, Position, Program, Scope, SetId, Step,
-    StepKind, Stmt, Test, TestTarget, Type, UnionFieldKind, UnionId, UnionInstance, Value, Verdict,
+    Action, ActionKind, BinaryOp, BytesAsk, BytesOf, CompareOp, Element, Expr, ExprKind, Field, Header,
+    HeaderId, Index, Instance, Layer, Malformed, NextKind, OptionAsk, OptionRef, Outcome, PacketField,
+    Position, Program, Scope, SetId, Step, StepKind, Stmt, Test, TestTarget, Type, UnionFieldKind, UnionId,
+    UnionInstance, Value, Verdict,
 };
 
 /// The program as text.
@@ -33,6 +34,16 @@ pub fn dump(program: &Program) -> String {
     }
     for xdp in program.xdps.values() {
         dump.line(0, &format!("xdp {}{}", xdp.name, if xdp.counters { "" } else { " (counters off)" }));
+        if let Some(priority) = xdp.priority {
+            dump.line(1, &format!("priority {priority}"));
+        }
+        if let Some(verdicts) = &xdp.chain_on {
+            dump.line(1, &format!("chain on {}", verdict_texts(verdicts)));
+        }
+        for on in &xdp.on {
+            let actions = dump.actions(&on.actions);
+            dump.line(1, &format!("on {} => {actions}", verdict_texts(&on.verdicts)));
+        }
         dump.body(&xdp.body, 1);
         let actions = dump.actions(&xdp.default);
         dump.line(1, &format!("default => {actions}"));
@@ -232,7 +243,7 @@ impl<'a> Dump<'a> {
 
     fn layer(&self, layer: &Layer) -> String {
         match layer {
-            Layer::Header { header, fields, .. } => {
+            Layer::Header { header, fields, options, .. } => {
                 let header = &self.program.headers[*header];
                 let fields: Vec<_> = fields
                     .iter()
@@ -244,7 +255,13 @@ impl<'a> Dump<'a> {
                         )
                     })
                     .collect();
-                format!("{}({})", header.name, fields.join(", "))
+                let options: Vec<_> = options.iter().map(|it| format!("{}", it.kind)).collect();
+                let options = if options.is_empty() {
+                    String::new()
+                } else {
+                    format!(" with [{}]", options.join(", "))
+                };
+                format!("{}({}){options}", header.name, fields.join(", "))
             }
             Layer::Payload(bytes) => format!("payload({} bytes)", bytes.len()),
             Layer::Pad(bytes) => format!("pad({bytes})"),
@@ -276,6 +293,18 @@ impl<'a> Dump<'a> {
             ExprKind::PayloadSlice { instance, from, to } => {
                 format!("{}.payload[{from}..{to}]", self.instance(*instance))
             }
+            ExprKind::Option { option, ask } => self.option(*option, *ask),
+            ExprKind::OptionsMalformed(instance) => {
+                format!("{}.options.malformed", self.instance(*instance))
+            }
+            ExprKind::Bytes { of, ask } => {
+                let of = self.bytes_of(*of);
+                match ask {
+                    BytesAsk::All => of,
+                    BytesAsk::Length => format!("{of}.len"),
+                    BytesAsk::Slice { from, to } => format!("{of}[{from}..{to}]"),
+                }
+            }
             ExprKind::Not(inner) => format!("not ({})", self.expr(inner)),
             ExprKind::And(parts) => self.joined(parts, " and "),
             ExprKind::Or(parts) => self.joined(parts, " or "),
@@ -295,6 +324,30 @@ impl<'a> Dump<'a> {
         }
     }
 
+    fn option(&self, option: OptionRef, ask: OptionAsk) -> String {
+        let name = self.instance(option.instance);
+        match ask {
+            OptionAsk::Present => format!("{name}.option({})", option.kind),
+            OptionAsk::Length => format!("{name}.option({}).len", option.kind),
+            OptionAsk::Value { list, option, field } => {
+                let options = self.program.headers[list].options.as_ref();
+                let field = options.and_then(|list| list.options[option].fields[field].name.as_deref());
+                format!("{name}.{}", field.unwrap_or("_"))
+            }
+        }
+    }
+
+    fn bytes_of(&self, of: BytesOf) -> String {
+        match of {
+            BytesOf::Field { instance, field } => {
+                let name = self.program.headers[instance.header].fields[field].name.as_deref();
+                format!("{}.{}", self.instance(instance), name.unwrap_or("_"))
+            }
+            BytesOf::Options(instance) => format!("{}.options", self.instance(instance)),
+            BytesOf::UnionPayload(instance) => format!("{}.payload", self.union_instance(instance)),
+        }
+    }
+
     fn own_name(&self, field: usize) -> String {
         let name = self.own.and_then(|own| own.fields.get(field)).and_then(|field| field.name.clone());
         name.unwrap_or_else(|| format!("field {field}"))
@@ -306,7 +359,7 @@ impl<'a> Dump<'a> {
 
     fn malformed(&self, malformed: &Malformed) -> String {
         match malformed {
-            Malformed::Packet => "malformed".into(),
+            Malformed::Packet(scope) => format!("{}malformed", scope_text(*scope)),
             Malformed::Header(instance) => format!("{}.malformed", self.instance(*instance)),
             Malformed::Union { scope, union } => {
                 format!("{}{}.malformed", scope_text(*scope), self.program.unions[*union].name)
@@ -353,6 +406,10 @@ fn outcome(outcome: &Outcome) -> String {
     format!("{count}{}{by}", outcome.verdict.map_or("return", verdict_text))
 }
 
+fn verdict_texts(verdicts: &[Verdict]) -> String {
+    verdicts.iter().map(|&verdict| verdict_text(verdict)).collect::<Vec<_>>().join(", ")
+}
+
 fn verdict_text(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "pass",
@@ -395,7 +452,8 @@ fn binary_text(op: BinaryOp) -> &'static str {
     }
 }
 
-fn scope_text(scope: Scope) -> String {
+/// `inner.inner.`
+pub(crate) fn scope_text(scope: Scope) -> String {
     format!("{}{}", "inner.".repeat(usize::from(scope.inner)), if scope.quoted { "quoted." } else { "" })
 }
 

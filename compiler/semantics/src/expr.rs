@@ -8,7 +8,7 @@ use crate::checker::{Argument, Checker, Env, Own};
 use crate::names::{Space, SymbolKind};
 use crate::path::{NUMBER_BYTES, Place, bare_word};
 use crate::suggest::nearest;
-use crate::typed::{EnumId, Expr, ExprKind, Type, Value};
+use crate::typed::{BytesAsk, EnumId, Expr, ExprKind, Type, Value};
 use crate::types::{describe, member, number_bits};
 
 /// How deep expressions may nest, definitions included.
@@ -167,10 +167,7 @@ impl<'a> Checker<'a> {
                 }
                 _ => self.expression(inner, hint, env),
             },
-            Ast::Tuple(_) => {
-                self.not_yet("tuples", span);
-                None
-            }
+            Ast::Tuple(parts) => self.tuple(parts, span, env),
             Ast::Not(inner) => {
                 let inner = self.condition(inner, env)?;
                 Some(negation(inner, span))
@@ -183,6 +180,25 @@ impl<'a> Checker<'a> {
             Ast::Default { value, otherwise } => self.default_value(value, otherwise, span, hint, env),
             Ast::Error => None,
         }
+    }
+
+    fn tuple(&mut self, parts: &'a [ast::Expr], span: Span, env: &Env<'a>) -> Option<Expr> {
+        let checked: Vec<_> = parts.iter().map(|part| self.tuple_part(part, env)).collect();
+        let parts: Vec<Expr> = checked.into_iter().collect::<Option<_>>()?;
+        let ty = Type::Tuple(parts.iter().map(|part| part.ty.clone()).collect());
+        Some(Expr { kind: ExprKind::Tuple(parts), ty, span })
+    }
+
+    fn tuple_part(&mut self, part: &'a ast::Expr, env: &Env<'a>) -> Option<Expr> {
+        let hint = self.enum_of(part, env);
+        let checked = self.expression(part, hint, env)?;
+        if !matches!(checked.ty, Type::Bool | Type::Tuple(_)) {
+            return Some(checked);
+        }
+        let what = describe(&self.program, &checked.ty);
+        let title = "a tuple holds single values";
+        self.report(Diagnostic::error(codes::NOT_A_VALUE, title, part.span, format!("this is {what}")));
+        None
     }
 
     fn parts(&mut self, parts: &'a [ast::Expr], env: &Env<'a>) -> Option<Vec<Expr>> {
@@ -412,7 +428,9 @@ impl<'a> Checker<'a> {
 /// How many bytes a slice has.
 pub(crate) fn slice_length(expr: &Expr) -> Option<u32> {
     match &expr.kind {
-        ExprKind::PayloadSlice { from, to, .. } | ExprKind::OwnPayload { from, to } => Some(to - from),
+        ExprKind::PayloadSlice { from, to, .. }
+        | ExprKind::OwnPayload { from, to }
+        | ExprKind::Bytes { ask: BytesAsk::Slice { from, to }, .. } => Some(to - from),
         _ => None,
     }
 }
@@ -463,16 +481,20 @@ pub(crate) fn constant_bool(expr: &Expr) -> Option<bool> {
     }
 }
 
-/// The paths in an atom that say `[any]`: their first words, and where it stands.
+/// The paths in an atom that say `[any]`: the names in front of it, and where it stands.
 fn find_any<'a>(expr: &'a ast::Expr, found: &mut Vec<(&'a str, Span)>) {
     match &expr.kind {
         Ast::Path(path) => {
+            let mut name = path.head.text.as_str();
             for step in &path.steps {
-                if let PathStepKind::Index(indices) = &step.kind
-                    && let [index] = indices.as_slice()
-                    && bare_word(index) == Some("any")
-                {
-                    found.push((&path.head.text, step.span));
+                match &step.kind {
+                    PathStepKind::Dot(word) => name = &word.text,
+                    PathStepKind::Index(indices) => {
+                        if matches!(indices.as_slice(), [index] if bare_word(index) == Some("any")) {
+                            found.push((name, step.span));
+                        }
+                    }
+                    PathStepKind::Slice(..) | PathStepKind::Call(_) => {}
                 }
             }
         }

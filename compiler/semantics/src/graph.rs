@@ -6,11 +6,13 @@
 use std::collections::{BTreeSet, HashMap};
 
 use cranelift_entity::EntityRef;
+use pktc_syntax::ast;
 
 use crate::checker::Checker;
 use crate::structure::walk;
 use crate::typed::{
-    Expr, ExprKind, Header, HeaderId, Malformed, NextKind, Program, Target, Type, UnionFieldKind, UnionId,
+    BytesOf, Expr, ExprKind, Header, HeaderId, Malformed, NextKind, OptionRef, Program, Target, Type,
+    UnionFieldKind, UnionId,
 };
 
 /// What is certain where a header is present.
@@ -35,23 +37,41 @@ impl Implied {
 /// What presence implies.
 #[derive(Default)]
 pub(crate) struct Graph {
-    implied: HashMap<HeaderId, Implied>,
+    /// In the outer packet, which starts with `eth`.
+    outer: HashMap<HeaderId, Implied>,
+    /// In a tunnel's or a quoted packet, which may start with any header that an edge into one leads to.
+    nested: HashMap<HeaderId, Implied>,
+    /// Which headers open a tunnel's packet, and which a quoted one.
+    openers: HashMap<ast::Scope, Vec<HeaderId>>,
 }
 
 impl Graph {
-    /// What is certain where `header` is present; nothing else for one that no edge leads to.
-    pub(crate) fn of_header(&self, header: HeaderId) -> Implied {
-        self.implied.get(&header).cloned().unwrap_or_default()
+    /// What is certain in a packet where `header` is present in it; nothing else for one that no edge leads to.
+    pub(crate) fn of_header(&self, header: HeaderId, is_nested: bool) -> Implied {
+        let implied = if is_nested { &self.nested } else { &self.outer };
+        implied.get(&header).cloned().unwrap_or_default()
+    }
+
+    /// What is certain in a packet where one of its headers opens a packet of that kind.
+    pub(crate) fn of_opener(&self, kind: ast::Scope, is_nested: bool) -> Implied {
+        let openers = self.openers.get(&kind).into_iter().flatten();
+        common(openers.map(|&opener| self.of_header(opener, is_nested)))
     }
 
     /// What is certain where one of a union's members is present.
-    pub(crate) fn of_union(&self, program: &Program, union: UnionId) -> Implied {
-        let mut members = program.unions[union].members.iter().map(|&member| self.of_header(member));
-        let mut all = members.next().unwrap_or_default();
-        members.for_each(|member| all.intersect(&member));
+    pub(crate) fn of_union(&self, program: &Program, union: UnionId, is_nested: bool) -> Implied {
+        let members = program.unions[union].members.iter();
+        let mut all = common(members.map(|&member| self.of_header(member, is_nested)));
         all.unions.insert(union);
         all
     }
+}
+
+/// What all have in common.
+fn common(mut all: impl Iterator<Item = Implied>) -> Implied {
+    let mut common = all.next().unwrap_or_default();
+    all.for_each(|other| common.intersect(&other));
+    common
 }
 
 impl Checker<'_> {
@@ -60,8 +80,20 @@ impl Checker<'_> {
         let root = self.program.headers.iter().find(|(_, header)| header.name == "eth");
         if let Some((root, _)) = root {
             self.program.root = root;
-            self.program.packet_headers = packet_headers(&self.program);
-            self.graph = Graph { implied: implied(&self.program) };
+            let transport = self.program.unions.values().find(|union| union.name == "l4");
+            self.program.transport = transport.map_or_else(Vec::new, |union| union.members.clone());
+            let (inner, quoted) =
+                (entries(&self.program, ast::Scope::Inner), entries(&self.program, ast::Scope::Quoted));
+            self.program.packet_headers = packet_headers(&self.program, &[root]);
+            self.program.inner_headers = packet_headers(&self.program, &inner);
+            self.program.quoted_headers = packet_headers(&self.program, &quoted);
+            self.graph = Graph {
+                outer: implied(&self.program, &[root]),
+                nested: implied(&self.program, &[inner, quoted].concat()),
+                openers: [ast::Scope::Inner, ast::Scope::Quoted]
+                    .map(|kind| (kind, openers(&self.program, kind)))
+                    .into(),
+            };
         }
     }
 }
@@ -79,36 +111,45 @@ pub(crate) fn edges(header: &Header) -> impl Iterator<Item = (Target, Option<&Ty
     })
 }
 
-/// `root` and what is reached from it in the outer packet, but not from a transport header; parents first.
-fn packet_headers(program: &Program) -> Vec<HeaderId> {
-    let transport = program.unions.values().find(|union| union.name == "l4");
-    let transport = transport.map_or(&[][..], |union| union.members.as_slice());
-    let mut order = Vec::new();
-    visit(program, transport, program.root, &mut BTreeSet::new(), &mut order);
+/// The headers that an edge into a packet of that kind leads to.
+fn entries(program: &Program, kind: ast::Scope) -> Vec<HeaderId> {
+    let all = program.headers.values().flat_map(edges);
+    let entries: BTreeSet<_> =
+        all.filter(|(target, _)| target.scope == Some(kind)).map(|(target, _)| target.header).collect();
+    entries.into_iter().collect()
+}
+
+/// The headers that have such an edge.
+fn openers(program: &Program, kind: ast::Scope) -> Vec<HeaderId> {
+    let opens = |header| edges(header).any(|(target, _)| target.scope == Some(kind));
+    program.headers.iter().filter(|(_, header)| opens(header)).map(|(id, _)| id).collect()
+}
+
+/// `starts` and what is reached from them in the same packet, but not from a transport header; parents first.
+fn packet_headers(program: &Program, starts: &[HeaderId]) -> Vec<HeaderId> {
+    let (mut seen, mut order) = (BTreeSet::new(), Vec::new());
+    for &start in starts {
+        visit(program, start, &mut seen, &mut order);
+    }
     order.reverse();
     order
 }
 
 /// Depth first, children before their parents where no circle leads back.
-fn visit(
-    program: &Program,
-    transport: &[HeaderId],
-    header: HeaderId,
-    seen: &mut BTreeSet<HeaderId>,
-    order: &mut Vec<HeaderId>,
-) {
+fn visit(program: &Program, header: HeaderId, seen: &mut BTreeSet<HeaderId>, order: &mut Vec<HeaderId>) {
     if !seen.insert(header) {
         return;
     }
-    if !transport.contains(&header) {
+    if !program.transport.contains(&header) {
         for (target, _) in edges(&program.headers[header]).filter(|(target, _)| target.scope.is_none()) {
-            visit(program, transport, target.header, seen, order);
+            visit(program, target.header, seen, order);
         }
     }
     order.push(header);
 }
 
-fn implied(program: &Program) -> HashMap<HeaderId, Implied> {
+/// What is certain in a packet that starts with one of `starts`.
+fn implied(program: &Program, starts: &[HeaderId]) -> HashMap<HeaderId, Implied> {
     let parents = parents(program);
     let everything = Implied {
         headers: program.headers.keys().collect(),
@@ -130,7 +171,7 @@ fn implied(program: &Program) -> HashMap<HeaderId, Implied> {
                 &own[header.index()],
                 &parents[header.index()],
                 &implied,
-                header == program.root,
+                starts.contains(&header),
             );
             if implied.get(&header) != Some(&new) {
                 implied.insert(header, new);
@@ -148,10 +189,12 @@ fn from_parents(
     own: &Implied,
     parents: &[HeaderId],
     implied: &HashMap<HeaderId, Implied>,
-    is_root: bool,
+    is_start: bool,
 ) -> Implied {
     let mut facts = own.clone();
-    if is_root {
+    if is_start {
+        // Nothing in this packet selected it, so that no field of it did.
+        facts.fields.clear();
         return facts;
     }
     let mut all = parents.iter().filter_map(|parent| implied.get(parent));
@@ -230,6 +273,9 @@ pub(crate) fn mention(program: &Program, expr: &Expr, found: &mut BTreeSet<Heade
         | ExprKind::PayloadLength(instance)
         | ExprKind::Payload(instance)
         | ExprKind::PayloadSlice { instance, .. }
+        | ExprKind::Option { option: OptionRef { instance, .. }, .. }
+        | ExprKind::OptionsMalformed(instance)
+        | ExprKind::Bytes { of: BytesOf::Field { instance, .. } | BytesOf::Options(instance), .. }
         | ExprKind::Malformed(Malformed::Header(instance)) => {
             found.insert(instance.header);
         }
@@ -241,6 +287,7 @@ pub(crate) fn mention(program: &Program, expr: &Expr, found: &mut BTreeSet<Heade
 pub(crate) fn union_of(expr: &Expr) -> Option<UnionId> {
     match &expr.kind {
         ExprKind::UnionField { instance, .. } | ExprKind::UnionPresent(instance) => Some(instance.union),
+        ExprKind::Bytes { of: BytesOf::UnionPayload(instance), .. } => Some(instance.union),
         ExprKind::Malformed(Malformed::Union { union, .. }) => Some(*union),
         _ => None,
     }

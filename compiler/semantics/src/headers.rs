@@ -347,6 +347,7 @@ impl<'a> Checker<'a> {
             }
             HeaderItemKind::Options { by, items } => {
                 let options = self.options(by, items, env);
+                self.reject_rest(id, by.span);
                 self.program.headers[id].options = options;
             }
             HeaderItemKind::OptionsFrom(names) => {
@@ -368,6 +369,17 @@ impl<'a> Checker<'a> {
                     self.next_always(id, target, when, item.span, env);
                 }
             }
+        }
+    }
+
+    /// Reports a field that takes all that is left where an option list does.
+    fn reject_rest(&mut self, id: HeaderId, options: Span) {
+        let fields = self.program.headers[id].fields.iter();
+        if let Some(rest) = fields.filter(|field| field.bits == 0).map(|field| field.span).next() {
+            let title = "an option list takes what is left of the header";
+            let diagnostic = Diagnostic::error(codes::BAD_LAYOUT, title, options, "here")
+                .with_label(rest, "and so does this field");
+            self.report(diagnostic);
         }
     }
 

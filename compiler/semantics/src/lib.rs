@@ -20,7 +20,9 @@ mod layout;
 mod load;
 mod membership;
 mod names;
+mod option_paths;
 mod options;
+mod packet_options;
 mod path;
 mod payload;
 pub mod rules;
@@ -37,7 +39,7 @@ mod warnings;
 use pktc_diagnostics::{Diagnostic, SourceMap, has_errors, sort};
 
 pub use dump::dump;
-pub use structure::walk;
+pub use structure::{exclude_each_other, walk};
 
 use checker::Checker;
 use files::Files;

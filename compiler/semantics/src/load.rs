@@ -1,7 +1,9 @@
 //! Reads the standard library, the named file, and what it `use`s; parses each once.
 
-use pktc_diagnostics::{Diagnostic, SourceMap, Span, codes};
-use pktc_syntax::ast::{self, DeclKind, UseTarget, Word};
+use std::collections::HashMap;
+
+use pktc_diagnostics::{Diagnostic, SourceMap, Span, codes, has_errors};
+use pktc_syntax::ast::{self, DeclKind, Elements, UseTarget, Word};
 
 use crate::files::Files;
 use crate::stdlib;
@@ -18,6 +20,8 @@ pub(crate) struct Unit {
     pub(crate) uses: Vec<Use>,
     /// Whether some of that could not be read: then its names are not all known.
     pub(crate) is_incomplete: bool,
+    /// The elements of sets that stand in files, by where the file's name stands; none for one that cannot be read.
+    pub(crate) set_files: HashMap<Span, Vec<ast::Element>>,
 }
 
 /// A `use`.
@@ -75,9 +79,43 @@ impl Loader<'_> {
         self.open.push(path.to_owned());
         let uses = self.uses(&ast, path);
         self.open.pop();
+        let set_files = self.set_files(&ast, path);
         let is_incomplete = uses.iter().any(|used| used.unit.is_none() && used.alias.is_none());
-        self.units.push(Unit { path: path.to_owned(), is_std, ast, uses, is_incomplete });
+        self.units.push(Unit { path: path.to_owned(), is_std, ast, uses, is_incomplete, set_files });
         self.units.len() - 1
+    }
+
+    /// Reads the files that `set … = file "…";` names.
+    fn set_files(&mut self, file: &ast::File, from: &str) -> HashMap<Span, Vec<ast::Element>> {
+        let mut read = HashMap::new();
+        for decl in &file.decls {
+            let DeclKind::Set { elements: Elements::File(name), .. } = &decl.kind else { continue };
+            if let Some(elements) = self.set_file(name, from) {
+                read.insert(name.span, elements);
+            }
+        }
+        read
+    }
+
+    fn set_file(&mut self, name: &ast::StringLiteral, from: &str) -> Option<Vec<ast::Element>> {
+        let Ok(relative) = std::str::from_utf8(&name.bytes) else {
+            self.cannot_read(name.span, "the file's name is not UTF-8 text".into(), String::new());
+            return None;
+        };
+        let path = join(from, relative);
+        match self.read(&path) {
+            Ok(text) => {
+                let file = self.sources.add(path.as_str(), text);
+                let (elements, diagnostics) = pktc_syntax::parse_elements(file, self.sources.text(file));
+                let is_whole = !has_errors(&diagnostics);
+                self.diagnostics.extend(diagnostics);
+                is_whole.then_some(elements)
+            }
+            Err(why) => {
+                self.cannot_read(name.span, format!("`{relative}` cannot be read"), why);
+                None
+            }
+        }
     }
 
     fn uses(&mut self, file: &ast::File, from: &str) -> Vec<Use> {

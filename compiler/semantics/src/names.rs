@@ -239,6 +239,9 @@ impl<'a> Checker<'a> {
             default_span: name.span,
             counters: true,
             body: Vec::new(),
+            priority: None,
+            chain_on: None,
+            on: Vec::new(),
         });
         self.decls.xdps.push((id, unit, items));
         self.symbol(Space::Block, unit, name, SymbolKind::Xdp(id));

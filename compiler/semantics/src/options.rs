@@ -18,7 +18,7 @@ impl<'a> Checker<'a> {
         let mut fields = Vec::new();
         for item in items {
             if let OptionItem::Field(field) = item {
-                fields.push(self.field(field, "", env.unit));
+                fields.push(self.option_field(field, env));
             }
         }
         self.lay_out(&mut fields);
@@ -41,6 +41,22 @@ impl<'a> Checker<'a> {
             self.option_item(&mut list, item, env);
         }
         is_whole.then_some(list)
+    }
+
+    /// A field of an option: always there, and of a fixed length.
+    fn option_field(&mut self, field: &'a ast::Field, env: &Env<'a>) -> Field {
+        let typed = self.field(field, "", env.unit);
+        if let Some(when) = &field.when {
+            let title = "a field of an option is always there";
+            let diagnostic = Diagnostic::error(codes::BAD_LAYOUT, title, when.span, "not only sometimes")
+                .with_note("a value is missing where its option has another length");
+            self.report(diagnostic);
+        }
+        if typed.bits == 0 {
+            let title = "a field of an option has a fixed length";
+            self.report(Diagnostic::error(codes::BAD_LAYOUT, title, field.ty.span, "how many bytes?"));
+        }
+        typed
     }
 
     fn option_length(&mut self, by: &Word, items: &'a [OptionItem], env: &Env<'a>) -> Option<Expr> {
@@ -99,7 +115,7 @@ impl<'a> Checker<'a> {
             return;
         }
         let start: u32 = list.fields.iter().map(|field| field.bits).sum();
-        let mut values: Vec<Field> = fields.iter().map(|field| self.field(field, "", env.unit)).collect();
+        let mut values: Vec<Field> = fields.iter().map(|field| self.option_field(field, env)).collect();
         self.lay_out(&mut values);
         for value in &mut values {
             if let Position::Start { bits, .. } = &mut value.position {

@@ -4,10 +4,12 @@ use pktc_diagnostics::{Diagnostic, Span, codes};
 use pktc_syntax::ast::{self, Path, PathStep, PathStepKind, Word};
 
 use crate::checker::{Checker, Env, Own};
+use crate::dump::scope_text;
 use crate::names::{Space, Symbol, SymbolId, SymbolKind};
 use crate::suggest::nearest;
 use crate::typed::{
-    ExprKind, HeaderId, Index, Instance, Malformed, PacketField, Scope, SetId, Type, UnionId, UnionInstance,
+    BytesOf, ExprKind, HeaderId, Index, Instance, Malformed, PacketField, Scope, SetId, Type, UnionId,
+    UnionInstance,
 };
 
 /// The most bytes of a slice that are also a number.
@@ -44,13 +46,8 @@ impl<'a> Checker<'a> {
         }
         match head {
             "pkt" => return self.packet_place(path, span),
-            "malformed" if path.steps.is_empty() => {
-                return Some(Place::Value(ExprKind::Malformed(Malformed::Packet), Type::Bool));
-            }
-            "inner" | "quoted" => {
-                self.not_yet(&format!("`{head}.` (what is in a tunnel or quoted)"), path.head.span);
-                return None;
-            }
+            "malformed" if path.steps.is_empty() => return Some(packet_malformed(Scope::default())),
+            "inner" | "quoted" => return self.nested_place(path, span, env),
             "hash" | "prefix"
                 if matches!(path.steps.first().map(|s| &s.kind), Some(PathStepKind::Call(_))) =>
             {
@@ -59,15 +56,75 @@ impl<'a> Checker<'a> {
             }
             _ => {}
         }
-        let (id, steps) = self.head_symbol(path, env)?;
+        let (id, steps) = self.head_symbol(&path.head, &path.steps, env)?;
         self.symbol_place(id, &path.head, steps, env)
     }
 
+    /// `inner.` and `quoted.`: a header or union in a tunnel's packet, or in one that an ICMP error quotes.
+    fn nested_place(&mut self, path: &'a Path, span: Span, env: &Env<'a>) -> Option<Place<'a>> {
+        if env.own.is_some() {
+            let title = "a header's declaration cannot ask what it leads to";
+            let label = "this packet is read after it";
+            self.report(Diagnostic::error(codes::BAD_PART, title, span, label));
+            return None;
+        }
+        let (scope, head, steps) = self.scope_of(path)?;
+        if head.text == "malformed" && steps.is_empty() {
+            return Some(packet_malformed(scope));
+        }
+        let (id, steps) = self.head_symbol(head, steps, env)?;
+        match self.symbols[id].kind {
+            SymbolKind::Header(header) => self.header_place(header, scope, steps, env),
+            SymbolKind::Union(union) => self.union_place(union, scope, steps, env),
+            SymbolKind::Later(_) => None,
+            kind => {
+                let (name, what) = (&head.text, kind.describe());
+                let title = format!("`{name}` is {what}, and no packet has it");
+                let diagnostic = Diagnostic::error(codes::WRONG_NAME, title, head.span, "not a header")
+                    .with_help(format!("behind `{}` stands a header, or `malformed`", scope_text(scope)));
+                self.report(diagnostic);
+                None
+            }
+        }
+    }
+
+    /// Which packet a path is about, and what stands behind its `inner.` and `quoted.`.
+    fn scope_of(&mut self, path: &'a Path) -> Option<(Scope, &'a Word, &'a [PathStep])> {
+        let (mut scope, mut head, mut steps) = (Scope::default(), &path.head, path.steps.as_slice());
+        loop {
+            let kind = match head.text.as_str() {
+                "inner" => ast::Scope::Inner,
+                "quoted" => ast::Scope::Quoted,
+                _ => return Some((scope, head, steps)),
+            };
+            let Some(opened) = scope.opened(kind) else {
+                let title = "this packet lies too deep to be asked for";
+                let note = format!("tunnels are read to depth {}, then one quoted packet", Scope::MAX_INNER);
+                let diagnostic = Diagnostic::error(codes::BAD_INDEX, title, head.span, "one packet too many");
+                self.report(diagnostic.with_note(note));
+                return None;
+            };
+            let Some((PathStep { kind: PathStepKind::Dot(next), .. }, rest)) = steps.split_first() else {
+                let title = format!("`{}` alone is no value", head.text);
+                let help = format!("ask for what is in that packet: `{}.ip`", head.text);
+                let diagnostic =
+                    Diagnostic::error(codes::UNKNOWN_FIELD, title, head.span, "a header is missing");
+                self.report(diagnostic.with_help(help));
+                return None;
+            };
+            (scope, head, steps) = (opened, next, rest);
+        }
+    }
+
     /// The symbol that a path starts with, and the steps behind it: `lib.name` takes one.
-    fn head_symbol(&mut self, path: &'a Path, env: &Env<'a>) -> Option<(SymbolId, &'a [PathStep])> {
-        let head = &path.head;
+    fn head_symbol(
+        &mut self,
+        head: &'a Word,
+        steps: &'a [PathStep],
+        env: &Env<'a>,
+    ) -> Option<(SymbolId, &'a [PathStep])> {
         if self.is_library(env.unit, &head.text)
-            && let Some(PathStep { kind: PathStepKind::Dot(name), .. }) = path.steps.first()
+            && let Some(PathStep { kind: PathStepKind::Dot(name), .. }) = steps.first()
         {
             let found = self.lookup_in_library(Space::Value, env.unit, &head.text, &name.text);
             if found.is_none() && !self.may_be_unread(env.unit, Some(&head.text)) {
@@ -75,17 +132,16 @@ impl<'a> Checker<'a> {
                 let near = nearest(&name.text, known);
                 self.unknown(&format!("`{}` in the library `{}`", name.text, head.text), name.span, near);
             }
-            return Some((found?, &path.steps[1..]));
+            return Some((found?, &steps[1..]));
         }
         let found = self.lookup(Space::Value, env.unit, &head.text);
         if found.is_none() && !self.may_be_unread(env.unit, None) {
-            self.unknown_head(path, env);
+            self.unknown_head(head, steps.is_empty(), env);
         }
-        Some((found?, &path.steps))
+        Some((found?, steps))
     }
 
-    fn unknown_head(&mut self, path: &Path, env: &Env<'a>) {
-        let head = &path.head;
+    fn unknown_head(&mut self, head: &Word, is_alone: bool, env: &Env<'a>) {
         let mut known = self.visible(Space::Value, env.unit, |_| true);
         known.extend(["malformed", "pkt"]);
         let owned = |checker: &Self| {
@@ -93,16 +149,17 @@ impl<'a> Checker<'a> {
             Some(format!("{owner}.{}", head.text))
         };
         let near = nearest(&head.text, known).map(str::to_owned);
-        let suggestion = near.or_else(|| owned(self).filter(|_| path.steps.is_empty()));
+        let suggestion = near.or_else(|| owned(self).filter(|_| is_alone));
         let title = format!("there is no header, set or definition `{}`", head.text);
         let mut diagnostic = Diagnostic::error(codes::UNKNOWN_NAME, title, head.span, "not declared");
-        let mut enums = self.program.enums.values();
-        let of = enums.find(|it| it.members.iter().any(|(name, _)| *name == head.text));
+        let enums = self.program.enums.values();
+        let of = enums.filter(|it| it.members.iter().any(|(name, _)| *name == head.text));
+        let of: Vec<&str> = of.map(|it| it.name.as_str()).collect();
         if let Some(name) = suggestion {
             diagnostic = diagnostic.with_help(format!("did you mean `{name}`?"));
-        } else if let Some(of) = of.filter(|_| path.steps.is_empty()) {
+        } else if !of.is_empty() && is_alone {
             diagnostic = diagnostic
-                .with_note(format!("`{}` is a member of the enum `{}`", head.text, of.name))
+                .with_note(format!("`{}` is a member of `{}`", head.text, of.join("`, `")))
                 .with_help("an enum's member is understood beside a field of that enum: `ip.proto == udp`");
         }
         self.report(diagnostic);
@@ -117,8 +174,8 @@ impl<'a> Checker<'a> {
     ) -> Option<Place<'a>> {
         let symbol = self.symbols[id];
         match symbol.kind {
-            SymbolKind::Header(header) => self.header_place(header, steps, env),
-            SymbolKind::Union(union) => self.union_place(union, steps, env),
+            SymbolKind::Header(header) => self.header_place(header, Scope::default(), steps, env),
+            SymbolKind::Union(union) => self.union_place(union, Scope::default(), steps, env),
             SymbolKind::Const { .. } => {
                 self.end_of_path(steps, "a constant")?;
                 Some(Place::Const(id))
@@ -221,18 +278,24 @@ impl<'a> Checker<'a> {
         Some(Place::Value(ExprKind::Packet(*field), Type::Uint { bits: 32 }))
     }
 
-    fn header_place(&mut self, header: HeaderId, steps: &'a [PathStep], env: &Env<'a>) -> Option<Place<'a>> {
+    fn header_place(
+        &mut self,
+        header: HeaderId,
+        scope: Scope,
+        steps: &'a [PathStep],
+        env: &Env<'a>,
+    ) -> Option<Place<'a>> {
         let repeats = self.program.headers[header].repeats;
-        let name = self.program.headers[header].name.clone();
+        let name = format!("{}{}", scope_text(scope), self.program.headers[header].name);
         let (index, steps) = self.index(&name, repeats, steps, env)?;
-        let instance = Instance { scope: Scope::default(), header, index };
+        let instance = Instance { scope, header, index };
         let Some((step, rest)) = steps.split_first() else {
             return Some(Place::Value(ExprKind::Present(instance), Type::Bool));
         };
         let word = self.dot(&name, step)?;
         let fields = &self.program.headers[header].fields;
         if let Some(field) = fields.iter().position(|field| field.name.as_deref() == Some(&word.text)) {
-            return self.field_place(instance, field, word, rest);
+            return self.field_place(instance, field, word, rest, env);
         }
         match word.text.as_str() {
             "malformed" => {
@@ -248,16 +311,13 @@ impl<'a> Checker<'a> {
                 Some(Place::Value(ExprKind::Truncated(instance), Type::Bool))
             }
             "payload" => self.payload_place(instance, rest, env),
-            "option" | "options" => {
-                self.not_yet(&format!("options (`{name}.{}`)", word.text), word.span);
-                None
-            }
-            option if self.is_option_value(header, option) => {
-                self.not_yet(&format!("values of options (`{name}.{option}`)"), word.span);
-                None
-            }
+            "option" if self.has_options(header) => self.option_place(instance, &name, word, rest, env),
+            "options" if self.has_options(header) => self.options_place(instance, &name, word, rest, env),
             _ => {
-                let near = self.nearest_field(header, &word.text);
+                if let Some(place) = self.option_value(instance, word, rest) {
+                    return place;
+                }
+                let near = self.nearest_field(header, &name, &word.text);
                 self.unknown_field(&name, word, near);
                 None
             }
@@ -270,12 +330,12 @@ impl<'a> Checker<'a> {
         index: usize,
         word: &Word,
         rest: &'a [PathStep],
+        env: &Env<'a>,
     ) -> Option<Place<'a>> {
         let field = &self.program.headers[instance.header].fields[index];
         let (ty, is_rest) = (field.ty.clone(), field.bits == 0);
         if is_rest {
-            self.not_yet("fields of variable length as values", word.span);
-            return None;
+            return self.bytes_place(BytesOf::Field { instance, field: index }, &word.text, rest, env);
         }
         self.end_of_path(rest, "a field")?;
         Some(Place::Value(ExprKind::Field { instance, field: index }, ty))
@@ -292,21 +352,17 @@ impl<'a> Checker<'a> {
         self.report(diagnostic);
     }
 
-    fn is_option_value(&self, header: HeaderId, name: &str) -> bool {
-        let header = &self.program.headers[header];
-        let own = header.options.iter();
-        let from = header.options_from.iter().filter_map(|&id| self.program.headers[id].options.as_ref());
-        own.chain(from)
-            .flat_map(|options| &options.options)
-            .flat_map(|option| &option.fields)
-            .any(|field| field.name.as_deref() == Some(name))
-    }
-
-    fn union_place(&mut self, union: UnionId, steps: &'a [PathStep], env: &Env<'a>) -> Option<Place<'a>> {
+    fn union_place(
+        &mut self,
+        union: UnionId,
+        scope: Scope,
+        steps: &'a [PathStep],
+        env: &Env<'a>,
+    ) -> Option<Place<'a>> {
         let repeats = self.program.unions[union].repeats.unwrap_or(1);
-        let name = self.program.unions[union].name.clone();
+        let name = format!("{}{}", scope_text(scope), self.program.unions[union].name);
         let (index, steps) = self.index(&name, repeats, steps, env)?;
-        let instance = UnionInstance { scope: Scope::default(), union, index };
+        let instance = UnionInstance { scope, union, index };
         let Some((step, rest)) = steps.split_first() else {
             return Some(Place::Value(ExprKind::UnionPresent(instance), Type::Bool));
         };
@@ -323,10 +379,7 @@ impl<'a> Checker<'a> {
                 let malformed = Malformed::Union { scope: instance.scope, union };
                 Some(Place::Value(ExprKind::Malformed(malformed), Type::Bool))
             }
-            "payload" => {
-                self.not_yet(&format!("payloads of unions (`{name}.payload`)"), word.span);
-                None
-            }
+            "payload" => self.bytes_place(BytesOf::UnionPayload(instance), "payload", rest, env),
             _ => {
                 let fields = self.program.unions[union].fields.iter().map(|field| field.name.as_str());
                 let near = nearest(&word.text, fields).map(|near| format!("{name}.{near}"));
@@ -413,12 +466,13 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn nearest_field(&self, header: HeaderId, word: &str) -> Option<String> {
+    fn nearest_field(&self, header: HeaderId, name: &str, word: &str) -> Option<String> {
         let header_data = &self.program.headers[header];
         let fields = header_data.fields.iter().filter_map(|field| field.name.as_deref());
-        let parts = ["malformed", "payload", "truncated"];
+        let of_options = if self.has_options(header) { &["option", "options"][..] } else { &[] };
+        let parts = ["malformed", "payload", "truncated"].iter().chain(of_options).copied();
         if let Some(near) = nearest(word, fields.chain(parts)) {
-            return Some(format!("{}.{near}", header_data.name));
+            return Some(format!("{name}.{near}"));
         }
         self.owners_of(word, Some(header)).first().map(|owner| format!("{owner}.{word}"))
     }
@@ -453,6 +507,11 @@ impl<'a> Checker<'a> {
         }
         self.report(diagnostic);
     }
+}
+
+/// Whether something in the packet `scope` is malformed.
+fn packet_malformed<'a>(scope: Scope) -> Place<'a> {
+    Place::Value(ExprKind::Malformed(Malformed::Packet(scope)), Type::Bool)
 }
 
 /// The word, if the expression is nothing else.

@@ -1,48 +1,69 @@
-//! A header's payload in paths: all of it, slices, its length.
+//! A header's payload and other bytes of varying number in paths: all of them, slices, their length.
 
 use pktc_diagnostics::{Diagnostic, Span, codes};
 use pktc_syntax::ast::{self, PathStep, PathStepKind};
 
 use crate::checker::{Checker, Env};
 use crate::path::Place;
-use crate::typed::{ExprKind, Instance, Type};
+use crate::typed::{BytesAsk, BytesOf, ExprKind, Instance, Type};
 
 /// The longest payload that a slice may reach into: no IP datagram is longer.
 const LONGEST_PAYLOAD: u64 = 65_535;
 
 impl<'a> Checker<'a> {
-    /// What stands behind `h.payload`: nothing, a slice, or `.len`.
+    /// `h.payload` with what stands behind it.
     pub(crate) fn payload_place(
         &mut self,
         instance: Instance,
         steps: &'a [PathStep],
         env: &Env<'a>,
     ) -> Option<Place<'a>> {
-        let Some((step, rest)) = steps.split_first() else {
-            return Some(Place::Value(ExprKind::Payload(instance), Type::Bytes));
+        let ask = self.bytes_ask("payload", steps, env)?;
+        let kind = match ask {
+            BytesAsk::All => ExprKind::Payload(instance),
+            BytesAsk::Length => ExprKind::PayloadLength(instance),
+            BytesAsk::Slice { from, to } => ExprKind::PayloadSlice { instance, from, to },
         };
+        Some(Place::Value(kind, asked_type(ask)))
+    }
+
+    /// Bytes called `name` with what stands behind them.
+    pub(crate) fn bytes_place(
+        &mut self,
+        of: BytesOf,
+        name: &str,
+        steps: &'a [PathStep],
+        env: &Env<'a>,
+    ) -> Option<Place<'a>> {
+        let ask = self.bytes_ask(name, steps, env)?;
+        Some(Place::Value(ExprKind::Bytes { of, ask }, asked_type(ask)))
+    }
+
+    /// What stands behind bytes called `name`: nothing, a slice, or `.len`.
+    fn bytes_ask(&mut self, name: &str, steps: &'a [PathStep], env: &Env<'a>) -> Option<BytesAsk> {
+        let Some((step, rest)) = steps.split_first() else { return Some(BytesAsk::All) };
         match &step.kind {
             PathStepKind::Slice(from, to) => {
                 let (from, to) = self.slice_range(from, to, step.span, env)?;
                 self.end_of_path(rest, "a slice")?;
-                Some(Place::Value(ExprKind::PayloadSlice { instance, from, to }, Type::Bytes))
+                Some(BytesAsk::Slice { from, to })
             }
             PathStepKind::Dot(word) if word.text == "len" => {
                 self.end_of_path(rest, "a number")?;
-                Some(Place::Value(ExprKind::PayloadLength(instance), Type::Uint { bits: 32 }))
+                Some(BytesAsk::Length)
             }
             PathStepKind::Dot(word) => {
-                self.unknown_field("payload", word, Some("payload.len".into()));
+                self.unknown_field(name, word, Some(format!("{name}.len")));
                 None
             }
             PathStepKind::Index(_) | PathStepKind::Call(_) => {
                 let diagnostic = Diagnostic::error(
                     codes::UNKNOWN_FIELD,
-                    "one byte of a payload is a slice too",
+                    "one byte is a slice too",
                     step.span,
                     "not a slice",
                 )
-                .with_help("write `payload[0..1]` for the first byte");
+                .with_help(format!("write `{name}[0..1]` for the first byte"));
                 self.report(diagnostic);
                 None
             }
@@ -70,5 +91,12 @@ impl<'a> Checker<'a> {
         let title = format!("the slice `[{from}..{to}]` holds nothing");
         self.report(Diagnostic::error(codes::EMPTY_RANGE, title, span, "never has a value").with_help(fix));
         None
+    }
+}
+
+fn asked_type(ask: BytesAsk) -> Type {
+    match ask {
+        BytesAsk::All | BytesAsk::Slice { .. } => Type::Bytes,
+        BytesAsk::Length => Type::Uint { bits: 32 },
     }
 }

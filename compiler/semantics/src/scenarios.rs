@@ -354,8 +354,15 @@ impl<'a> Checker<'a> {
     fn header_layer(&mut self, layer: &'a ast::Layer, unit: usize) -> Option<Layer> {
         let header = self.layer_header(&layer.name, unit)?;
         let mut fields: Vec<(FieldIndex, Value)> = Vec::new();
+        let mut options = Vec::new();
         let mut is_whole = true;
         for arg in &layer.args {
+            if let ArgKind::List { name, layers } = &arg.kind {
+                let given = self.packet_options(header, name, layers, unit);
+                is_whole &= given.is_some();
+                options.extend(given.into_iter().flatten());
+                continue;
+            }
             match self.header_arg(header, arg, unit) {
                 Some((field, _)) if fields.iter().any(|(other, _)| *other == field) => {
                     let title = "a field is given once";
@@ -365,7 +372,7 @@ impl<'a> Checker<'a> {
                 None => is_whole = false,
             }
         }
-        is_whole.then_some(Layer::Header { header, fields, span: layer.span })
+        is_whole.then_some(Layer::Header { header, fields, options, span: layer.span })
     }
 
     fn layer_header(&mut self, name: &ast::Word, unit: usize) -> Option<HeaderId> {
@@ -385,11 +392,7 @@ impl<'a> Checker<'a> {
     fn header_arg(&mut self, header: HeaderId, arg: &'a Arg, unit: usize) -> Option<(FieldIndex, Value)> {
         let (name, value) = match &arg.kind {
             ArgKind::Named { name, value } => (name, value),
-            ArgKind::List { name, .. } => {
-                self.not_yet(&format!("options in packets (`{}: […]`)", name.text), arg.span);
-                return None;
-            }
-            ArgKind::Value(_) => {
+            ArgKind::List { .. } | ArgKind::Value(_) => {
                 let title = "a field is given by its name";
                 let diagnostic = Diagnostic::error(codes::BAD_LAYER, title, arg.span, "of which field?")
                     .with_help(format!("write `{}(FIELD: …)`", self.program.headers[header].name));

@@ -26,23 +26,26 @@ impl<'a> Checker<'a> {
         if let Some(ty) = &declared {
             self.program.sets[decl.id].ty = ty.clone();
         }
+        let units = self.units;
         let elements = match decl.elements {
-            Elements::Literal(elements, _) => elements,
-            Elements::File(name) => {
-                self.not_yet("sets from files", name.span);
-                return;
-            }
+            Elements::Literal(elements, _) => elements.as_slice(),
+            Elements::File(name) => match units[decl.unit].set_files.get(&name.span) {
+                Some(elements) => elements,
+                // That it cannot be read is reported.
+                None => {
+                    self.program.sets[decl.id].ty = Type::Bool;
+                    return;
+                }
+            },
         };
-        let hint = match declared {
-            Some(Type::Enum(hint)) => Some(hint),
-            _ => None,
-        };
+        let hints = declared.as_ref().map_or_else(Vec::new, hints_of);
         let env = Self::env(decl.unit);
-        if let Some(span) = elements.iter().find_map(|element| self.untyped(element, hint, &env)) {
-            self.untyped_member(decl.id, span);
+        if let Some(span) = elements.iter().find_map(|element| self.untyped(element, &hints, &env)) {
+            let is_tuple = matches!(elements, [ast::Element { kind: ElementKind::Tuple(_), .. }, ..]);
+            self.untyped_member(decl.id, span, is_tuple);
             return;
         }
-        let elements = self.elements(elements, hint, &env);
+        let elements = self.elements(elements, &hints, &env);
         match declared {
             Some(ty) => {
                 if !self.fit_declared(&elements, &ty) {
@@ -65,24 +68,39 @@ impl<'a> Checker<'a> {
     fn fit_declared(&mut self, elements: &[(Element, Span)], ty: &Type) -> bool {
         let before = self.diagnostics.len();
         for (element, span) in elements {
-            let found = element_type(element);
-            match (number_bits(&self.program, ty), element) {
-                (Some(bits), Element::Uint { high, .. }) if *high > max_of(bits) => {
-                    let title = format!("{high} does not fit in the set's type");
-                    let label = format!("{bits} bits hold at most {}", max_of(bits));
-                    self.report(Diagnostic::error(codes::DOES_NOT_FIT, title, *span, label));
-                }
-                (Some(_), Element::Uint { .. }) => {}
-                _ if found == *ty || (*ty == Type::Ip && is_address(&found)) => {}
-                _ => {
-                    let (holds, what) = (describe(&self.program, ty), self.kind_of(&found));
-                    let title = format!("`{}` is of another kind than the set", self.text(*span));
-                    let label = format!("this is {what}, and each element is {holds}");
-                    self.report(Diagnostic::error(codes::TYPE_MISMATCH, title, *span, label));
-                }
-            }
+            self.fit_one(element, ty, *span);
         }
         self.diagnostics.len() == before
+    }
+
+    fn fit_one(&mut self, element: &Element, ty: &Type, span: Span) {
+        let found = element_type(element);
+        match (ty, element) {
+            (Type::Tuple(types), Element::Tuple(parts)) if types.len() == parts.len() => {
+                for (part, ty) in parts.iter().zip(types) {
+                    if let Some(part) = part {
+                        self.fit_one(part, ty, span);
+                    }
+                }
+                return;
+            }
+            _ if found == *ty || (*ty == Type::Ip && is_address(&found)) => return,
+            _ => {}
+        }
+        match (number_bits(&self.program, ty), element) {
+            (Some(bits), Element::Uint { high, .. }) if *high > max_of(bits) => {
+                let title = format!("{high} does not fit in the set's type");
+                let label = format!("{bits} bits hold at most {}", max_of(bits));
+                self.report(Diagnostic::error(codes::DOES_NOT_FIT, title, span, label));
+            }
+            (Some(_), Element::Uint { .. }) => {}
+            _ => {
+                let (holds, what) = (describe(&self.program, ty), self.kind_of(&found));
+                let title = format!("`{}` is of another kind than the set", self.text(span));
+                let label = format!("this is {what}, and each element is {holds}");
+                self.report(Diagnostic::error(codes::TYPE_MISMATCH, title, span, label));
+            }
+        }
     }
 
     /// The type that holds all elements; reports the first that is of another kind.
@@ -91,19 +109,13 @@ impl<'a> Checker<'a> {
         let mut ty = element_type(first);
         for (element, span) in elements {
             let other = element_type(element);
-            ty = match (ty, other) {
-                (a, b) if a == b => a,
-                (Type::Uint { bits: a }, Type::Uint { bits: b }) => Type::Uint { bits: a.max(b) },
-                (a, b) if is_address(&a) && is_address(&b) => Type::Ip,
-                (a, b) => {
+            ty = match common_type(&ty, &other) {
+                Some(both) => both,
+                None => {
                     let title = "a set holds one kind of values";
-                    let diagnostic = Diagnostic::error(
-                        codes::TYPE_MISMATCH,
-                        title,
-                        *span,
-                        format!("this is {}", self.kind_of(&b)),
-                    )
-                    .with_label(*first_span, format!("this is {}", self.kind_of(&a)));
+                    let label = format!("this is {}", self.kind_of(&other));
+                    let diagnostic = Diagnostic::error(codes::TYPE_MISMATCH, title, *span, label)
+                        .with_label(*first_span, format!("this is {}", self.kind_of(&ty)));
                     self.report(diagnostic);
                     return None;
                 }
@@ -120,17 +132,18 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The elements of a literal, each with its place; those with mistakes are left out.
+    /// The elements of a literal, each with its place; those with mistakes are left out. `hints`: the enum whose
+    /// members they may name, of tuples one for each part.
     pub(crate) fn elements(
         &mut self,
         elements: &'a [ast::Element],
-        hint: Option<EnumId>,
+        hints: &[Option<EnumId>],
         env: &Env<'a>,
     ) -> Vec<(Element, Span)> {
         let mut checked: Vec<(Element, Span)> = Vec::new();
         let mut seen: HashMap<Element, Span> = HashMap::new();
         for element in elements {
-            let Some(value) = self.element(element, hint, env) else { continue };
+            let Some(value) = self.element(element, hints, env) else { continue };
             if let Some(first) = seen.insert(value.clone(), element.span) {
                 let title = format!("`{}` stands in this set twice", self.text(element.span));
                 let diagnostic = Diagnostic::warning(codes::DUPLICATE, title, element.span, "again here")
@@ -143,7 +156,13 @@ impl<'a> Checker<'a> {
         checked
     }
 
-    fn element(&mut self, element: &'a ast::Element, hint: Option<EnumId>, env: &Env<'a>) -> Option<Element> {
+    fn element(
+        &mut self,
+        element: &'a ast::Element,
+        hints: &[Option<EnumId>],
+        env: &Env<'a>,
+    ) -> Option<Element> {
+        let hint = hints.first().copied().flatten();
         match &element.kind {
             ElementKind::Item(expr) => self.item(expr, hint, env),
             ElementKind::Range(low, high) => {
@@ -151,10 +170,32 @@ impl<'a> Checker<'a> {
                 let high = self.end_value(high, hint, env);
                 self.range(low?, high?, element.span)
             }
+            ElementKind::Tuple(parts) => {
+                let parts = parts.iter().enumerate().map(|(at, part)| {
+                    let hint = hints.get(at).copied().flatten();
+                    self.tuple_element(part, hint, env)
+                });
+                parts.collect::<Vec<_>>().into_iter().collect::<Option<_>>().map(Element::Tuple)
+            }
+        }
+    }
+
+    /// A part of a tuple; `_` is anything.
+    fn tuple_element(
+        &mut self,
+        part: &'a ast::Element,
+        hint: Option<EnumId>,
+        env: &Env<'a>,
+    ) -> Option<Option<Element>> {
+        match &part.kind {
+            ElementKind::Item(expr) if bare_word(expr) == Some("_") => Some(None),
             ElementKind::Tuple(_) => {
-                self.not_yet("tuples", element.span);
+                let title = "a tuple holds single values";
+                let label = "a tuple in a tuple";
+                self.report(Diagnostic::error(codes::TYPE_MISMATCH, title, part.span, label));
                 None
             }
+            ElementKind::Item(_) | ElementKind::Range(..) => self.element(part, &[hint], env).map(Some),
         }
     }
 
@@ -178,8 +219,21 @@ impl<'a> Checker<'a> {
     }
 
     /// A bare word that is only known as an enum's member, while no enum is expected.
-    fn untyped(&mut self, element: &'a ast::Element, hint: Option<EnumId>, env: &Env<'a>) -> Option<Span> {
-        let (ElementKind::Item(expr) | ElementKind::Range(expr, _)) = &element.kind else { return None };
+    fn untyped(
+        &mut self,
+        element: &'a ast::Element,
+        hints: &[Option<EnumId>],
+        env: &Env<'a>,
+    ) -> Option<Span> {
+        let hint = hints.first().copied().flatten();
+        let expr = match &element.kind {
+            ElementKind::Item(expr) | ElementKind::Range(expr, _) => expr,
+            ElementKind::Tuple(parts) => {
+                let mut parts = parts.iter().enumerate();
+                return parts
+                    .find_map(|(at, part)| self.untyped(part, hints.get(at..=at).unwrap_or_default(), env));
+            }
+        };
         let name = bare_word(expr).filter(|_| hint.is_none())?;
         let is_value = self.lookup(Space::Value, env.unit, name).is_some_and(|id| {
             matches!(
@@ -192,7 +246,7 @@ impl<'a> Checker<'a> {
         (!is_value && is_member).then_some(expr.span)
     }
 
-    fn untyped_member(&mut self, id: SetId, span: Span) {
+    fn untyped_member(&mut self, id: SetId, span: Span, is_tuple: bool) {
         let (name, set) = (self.text(span), self.program.sets[id].name.clone().unwrap_or_default());
         let enums = self.program.enums.values();
         let of = enums.filter(|it| it.members.iter().any(|(member, _)| member == name));
@@ -205,7 +259,11 @@ impl<'a> Checker<'a> {
             "a member of which enum?",
         )
         .with_note(format!("`{name}` is a member of `{all}`"))
-        .with_help(format!("give the set a type: `set {set}: {first} = {{ … }};`"));
+        .with_help(if is_tuple {
+            format!("give the set a type, with this part as `{first}`: `set {set}: (…, {first}) = …;`")
+        } else {
+            format!("give the set a type: `set {set}: {first} = …;`")
+        });
         self.report(diagnostic);
     }
 
@@ -267,6 +325,32 @@ impl<'a> Checker<'a> {
         let what = if code == codes::EMPTY_RANGE { "holds nothing" } else { "is no range" };
         let title = format!("`{}` {what}", self.text(span));
         self.report(Diagnostic::error(code, title, span, why));
+    }
+}
+
+/// The enums whose members a type's values are, of a tuple one for each part.
+pub(crate) fn hints_of(ty: &Type) -> Vec<Option<EnumId>> {
+    let hint = |ty: &Type| match ty {
+        Type::Enum(id) => Some(*id),
+        _ => None,
+    };
+    match ty {
+        Type::Tuple(parts) => parts.iter().map(hint).collect(),
+        _ => vec![hint(ty)],
+    }
+}
+
+/// The type that holds the elements of both; none if they are of two kinds. [`Type::Bool`] is that of `_`.
+fn common_type(a: &Type, b: &Type) -> Option<Type> {
+    match (a, b) {
+        (a, b) if a == b => Some(a.clone()),
+        (Type::Bool, other) | (other, Type::Bool) => Some(other.clone()),
+        (Type::Uint { bits: a }, Type::Uint { bits: b }) => Some(Type::Uint { bits: *a.max(b) }),
+        (a, b) if is_address(a) && is_address(b) => Some(Type::Ip),
+        (Type::Tuple(a), Type::Tuple(b)) if a.len() == b.len() => {
+            a.iter().zip(b).map(|(a, b)| common_type(a, b)).collect::<Option<_>>().map(Type::Tuple)
+        }
+        _ => None,
     }
 }
 

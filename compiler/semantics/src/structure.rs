@@ -1,6 +1,6 @@
 //! Expressions as trees: their parts, whether two are the same, and whether two conditions exclude each other.
 
-use crate::typed::{CompareOp, Element, Expr, ExprKind, FieldIndex, Program, Value};
+use crate::typed::{CompareOp, Element, Expr, ExprKind, FieldIndex, Next, NextKind, Program, Value};
 
 /// Calls `visit` for an expression and all its parts.
 pub fn walk(expr: &Expr, visit: &mut impl FnMut(&Expr)) {
@@ -28,7 +28,10 @@ pub fn walk(expr: &Expr, visit: &mut impl FnMut(&Expr)) {
         | ExprKind::Packet(_)
         | ExprKind::PayloadLength(_)
         | ExprKind::Payload(_)
-        | ExprKind::PayloadSlice { .. } => {}
+        | ExprKind::PayloadSlice { .. }
+        | ExprKind::Option { .. }
+        | ExprKind::OptionsMalformed(_)
+        | ExprKind::Bytes { .. } => {}
     }
 }
 
@@ -58,6 +61,9 @@ pub(crate) fn same(a: &Expr, b: &Expr) -> bool {
             ExprKind::PayloadSlice { instance: a, from: b, to: c },
             ExprKind::PayloadSlice { instance: d, from: e, to: f },
         ) => (a, b, c) == (d, e, f),
+        (ExprKind::Option { option: a, ask: b }, ExprKind::Option { option: c, ask: d }) => (a, b) == (c, d),
+        (ExprKind::OptionsMalformed(a), ExprKind::OptionsMalformed(b)) => a == b,
+        (ExprKind::Bytes { of: a, ask: b }, ExprKind::Bytes { of: c, ask: d }) => (a, b) == (c, d),
         (ExprKind::Not(a), ExprKind::Not(b)) => same(a, b),
         (ExprKind::And(a), ExprKind::And(b))
         | (ExprKind::Or(a), ExprKind::Or(b))
@@ -96,7 +102,44 @@ pub(crate) fn same_condition(program: &Program, a: &Expr, b: &Expr) -> bool {
 /// Whether two conditions can be seen to exclude each other: they ask one field for values of which none is in
 /// both.
 pub(crate) fn disjoint(program: &Program, a: &Expr, b: &Expr) -> bool {
-    let (a, b) = (requirements(program, a), requirements(program, b));
+    apart(&requirements(program, a), &requirements(program, b))
+}
+
+/// Whether it can be seen that two `next` lines of a header never both select something.
+#[must_use]
+pub fn exclude_each_other(program: &Program, a: &Next, b: &Next) -> bool {
+    let denies = |a: &Next, b: &Next| {
+        let (Some(a), Some(b)) = (&a.when, &b.when) else { return false };
+        parts(b)
+            .iter()
+            .any(|part| matches!(&part.kind, ExprKind::Not(inner) if same_condition(program, inner, a)))
+    };
+    apart(&line_requirements(program, a), &line_requirements(program, b)) || denies(a, b) || denies(b, a)
+}
+
+/// What must hold for a line to select something.
+fn line_requirements(program: &Program, line: &Next) -> Vec<Requirement> {
+    let mut required: Vec<Requirement> =
+        line.when.as_ref().map_or_else(Vec::new, |when| requirements(program, when));
+    if let NextKind::By { value, edges } = &line.kind
+        && let ExprKind::Own(field) = value.kind
+    {
+        required.push((field, edges.keys().map(|&value| (value, value)).collect()));
+    }
+    required
+}
+
+fn parts(condition: &Expr) -> Vec<&Expr> {
+    match &condition.kind {
+        ExprKind::And(parts) => parts.iter().flat_map(self::parts).collect(),
+        _ => vec![condition],
+    }
+}
+
+/// A field, and ranges of which it must lie in one.
+type Requirement = (FieldIndex, Vec<(u64, u64)>);
+
+fn apart(a: &[Requirement], b: &[Requirement]) -> bool {
     a.iter().any(|(field, values)| {
         b.iter().any(|(other, others)| {
             field == other
@@ -106,9 +149,23 @@ pub(crate) fn disjoint(program: &Program, a: &Expr, b: &Expr) -> bool {
 }
 
 /// What a condition asks of single fields: each must lie in one of the ranges.
-fn requirements(program: &Program, condition: &Expr) -> Vec<(FieldIndex, Vec<(u64, u64)>)> {
+fn requirements(program: &Program, condition: &Expr) -> Vec<Requirement> {
     match &condition.kind {
         ExprKind::And(parts) => parts.iter().flat_map(|part| requirements(program, part)).collect(),
+        ExprKind::Or(parts) => {
+            // What all alternatives ask of one field.
+            let parts: Vec<_> = parts.iter().map(|part| requirements(program, part)).collect();
+            let first =
+                parts.first().map_or_else(Vec::new, |first| first.iter().map(|(field, _)| *field).collect());
+            let of = |field: FieldIndex| {
+                let ranges = |part: &Vec<Requirement>| {
+                    part.iter().find(|(other, _)| *other == field).map(|(_, ranges)| ranges.clone())
+                };
+                let ranges: Option<Vec<_>> = parts.iter().map(ranges).collect();
+                Some((field, ranges?.concat()))
+            };
+            first.into_iter().filter_map(of).collect()
+        }
         ExprKind::Compare { op, left, right } => match (&left.kind, &right.kind) {
             (ExprKind::Own(field), ExprKind::Const(Value::Uint(value))) => {
                 vec![(*field, ranges(*op, *value))]

@@ -12,6 +12,9 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use cranelift_entity::{PrimaryMap, entity_impl};
 use pktc_diagnostics::Span;
 pub use pktc_syntax::ast::{BinaryOp, CompareOp, Verdict};
+pub use scenario::{Layer, Outcome, Packet, PacketOption, Step, StepKind, Test, TestTarget};
+
+mod scenario;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
@@ -61,9 +64,43 @@ pub struct Program {
     pub tests: Vec<Test>,
     /// Where every packet starts: `eth`.
     pub root: HeaderId,
-    /// What bare `malformed` asks: `root` and what is reached from it by edges outside the members of `l4`
+    /// The members of `l4`: what they select is no matter of a bare `malformed`.
+    pub transport: Vec<HeaderId>,
+    /// What bare `malformed` asks: `root` and what is reached from it by edges outside [`Program::transport`]
     /// and not into `inner.` or `quoted.`; parents before children.
     pub packet_headers: Vec<HeaderId>,
+    /// What `inner.malformed` asks: the same from all headers that an edge into `inner.` leads to.
+    pub inner_headers: Vec<HeaderId>,
+    /// What `quoted.malformed` asks: the same from all headers that an edge into `quoted.` leads to.
+    pub quoted_headers: Vec<HeaderId>,
+}
+
+/// Bytes of a transport header that an ICMP error quotes at least (RFC 792).
+const QUOTED_BYTES: u32 = 8;
+
+impl Program {
+    /// What a bare `malformed` asks in the packet `scope`.
+    #[must_use]
+    pub fn malformed_headers(&self, scope: Scope) -> &[HeaderId] {
+        match scope {
+            Scope { quoted: true, .. } => &self.quoted_headers,
+            Scope { inner: 0, .. } => &self.packet_headers,
+            Scope { .. } => &self.inner_headers,
+        }
+    }
+
+    /// How many bytes make `header` present in the packet `scope`; none: its whole length. As it declares
+    /// ([`Header::needs`]), but of a transport header in a quoted packet 8 are enough.
+    #[must_use]
+    pub fn needs(&self, header: HeaderId, scope: Scope) -> Option<u32> {
+        let declared = &self.headers[header];
+        let is_cut = scope.quoted && self.transport.contains(&header) && declared.fixed_bytes > QUOTED_BYTES;
+        if is_cut {
+            Some(declared.needs.map_or(QUOTED_BYTES, |needs| needs.min(QUOTED_BYTES)))
+        } else {
+            declared.needs
+        }
+    }
 }
 
 /// The type of an operand.
@@ -121,8 +158,8 @@ pub struct Enum {
 
 /// A header: how it lies in the packet and what follows it.
 ///
-/// It **fits** if its [`needs`](Header::needs) bytes (without `needs`: its whole length) lie in the frame and
-/// in what the enclosing header claims; it is **present** if it is selected, fits and is valid.
+/// It **fits** if the bytes that it [needs](Program::needs) (without `needs`: its whole length) lie in the frame
+/// and in what the enclosing header claims; it is **present** if it is selected, fits and is valid.
 #[derive(Clone, Debug)]
 pub struct Header {
     /// Its name.
@@ -142,7 +179,7 @@ pub struct Header {
     /// All must hold.
     pub valid: Vec<Expr>,
     /// So many bytes make it present; fields beyond what is there have no value, and where the cut hides a
-    /// field that `valid` reads, `valid` is not asked.
+    /// field that `valid` reads, `valid` is not asked. [`Program::needs`] says it for a packet.
     pub needs: Option<u32>,
     /// How many in a row, at least 1.
     pub repeats: u32,
@@ -250,6 +287,10 @@ pub enum NextKind {
 }
 
 /// Where an edge of the parse graph leads.
+///
+/// An edge with a scope opens that packet. Where several do, the first header that is *present* there opens it, in
+/// order of `next` lines, then of selectors; later ones are not followed. `inner` deeper than
+/// [`Scope::MAX_INNER`] and what a quoted packet would open are not followed either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
     /// Into the tunnel's or the quoted packet; `None` stays in this one.
@@ -258,10 +299,15 @@ pub struct Target {
     pub header: HeaderId,
 }
 
-/// An option list: options follow the fixed fields, up to the header's length.
+/// An option list: it lies behind the header's fields that are there, up to the header's length; a header that is
+/// cut short has none.
+///
+/// It is read from its start. A kind in `end` ends it, one in `pad` is a byte; any other option starts with `fields`
+/// and has `length` bytes in all. The list is **broken** where an option is cut by the list's end, or is shorter than
+/// its `fields`: what stands before the break counts, nothing behind it does. The first option of a kind counts.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The fields that each option starts with.
+    /// The fields that each option starts with, all unconditional.
     pub fields: Vec<Field>,
     /// Which of them is the kind.
     pub kind: FieldIndex,
@@ -282,8 +328,20 @@ pub struct OptionDecl {
     pub name: String,
     /// Its kind.
     pub kind: u64,
-    /// Its values, behind kind and length; their positions count from the option's start.
+    /// Its values, behind kind and length; their positions count from the option's start. They have a value only
+    /// in an option that is as long as all of them ask ([`OptionDecl::bytes`]).
     pub fields: Vec<Field>,
+}
+
+impl OptionDecl {
+    /// How long an option with these values is, in bytes; 0 if it declares none.
+    #[must_use]
+    pub fn bytes(&self) -> u32 {
+        let ends = self.fields.iter().map(|field| match field.position {
+            Position::Start { bits, .. } | Position::End { bits } => bits + field.bits,
+        });
+        ends.max().unwrap_or(0) / 8
+    }
 }
 
 /// A union of headers.
@@ -329,12 +387,42 @@ pub enum UnionFieldKind {
 }
 
 /// Which packet an instance is in: the outer one, a tunnel's, or a quoted one.
+///
+/// Instances are counted in each packet by themselves: `inner.vlan[1]` is the second tag of the inner frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scope {
-    /// How many tunnels deep, at most 3.
+    /// How many tunnels deep, at most [`Scope::MAX_INNER`].
     pub inner: u8,
     /// In the packet that an ICMP error there quotes.
     pub quoted: bool,
+}
+
+impl Scope {
+    /// Tunnels inside tunnels: what lies deeper cannot be named and is not parsed.
+    pub const MAX_INNER: u8 = 3;
+
+    /// The packet that an edge into `kind` opens; none: it is too deep, or a quoted packet's.
+    #[must_use]
+    pub fn opened(self, kind: pktc_syntax::ast::Scope) -> Option<Scope> {
+        match kind {
+            _ if self.quoted => None,
+            pktc_syntax::ast::Scope::Quoted => Some(Scope { quoted: true, ..self }),
+            pktc_syntax::ast::Scope::Inner if self.inner == Self::MAX_INNER => None,
+            pktc_syntax::ast::Scope::Inner => Some(Scope { inner: self.inner + 1, ..self }),
+        }
+    }
+
+    /// The packet around it, and the kind of edge that opens it from there; none for the outer one.
+    #[must_use]
+    pub fn around(self) -> Option<(Scope, pktc_syntax::ast::Scope)> {
+        match self {
+            Scope { quoted: true, .. } => {
+                Some((Scope { quoted: false, ..self }, pktc_syntax::ast::Scope::Quoted))
+            }
+            Scope { inner: 0, .. } => None,
+            Scope { inner, .. } => Some((Scope { inner: inner - 1, ..self }, pktc_syntax::ast::Scope::Inner)),
+        }
+    }
 }
 
 /// Which of several headers of one kind.
@@ -366,6 +454,52 @@ pub struct UnionInstance {
     pub union: UnionId,
     /// Which of them: always `At(0)` for a union without `repeats`.
     pub index: Index,
+}
+
+/// An option in the lists of a header.
+///
+/// Whose lists: the header's own, or, where it has [`Header::options_from`], those of all these headers in the same
+/// packet, in the order in which they lie there; the header itself must be present, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OptionRef {
+    /// Of which header.
+    pub instance: Instance,
+    /// Its kind.
+    pub kind: u64,
+}
+
+/// What is asked of an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OptionAsk {
+    /// Whether it is in a list.
+    Present,
+    /// Its length in bytes, all of it.
+    Length,
+    /// A value; none where the option has another length than its declaration asks. The declaration is
+    /// `headers[list].options.options[option].fields[field]`, and holds for all lists that are asked.
+    Value { list: HeaderId, option: usize, field: FieldIndex },
+}
+
+/// Bytes whose number varies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum BytesOf {
+    /// A header's `bytes` field that takes what is left.
+    Field { instance: Instance, field: FieldIndex },
+    /// A header's option list, all up to the header's end. None in a header that is cut short.
+    Options(Instance),
+    /// What follows the union's header: of members that do not repeat, the first that is present.
+    UnionPayload(UnionInstance),
+}
+
+/// What is asked of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BytesAsk {
+    /// All of them.
+    All,
+    /// How many.
+    Length,
+    /// Bytes `from..to` (`to` excluded); no value beyond them. At most 8 bytes are a number, too.
+    Slice { from: u32, to: u32 },
 }
 
 /// An expression: condition or value.
@@ -408,6 +542,12 @@ pub enum ExprKind {
     Payload(Instance),
     /// Bytes `from..to` of the payload (`to` excluded); no value beyond it. At most 8 bytes are a number, too.
     PayloadSlice { instance: Instance, from: u32, to: u32 },
+    /// Something of an option.
+    Option { option: OptionRef, ask: OptionAsk },
+    /// One of the header's option lists (as of an [`OptionRef`]) is broken.
+    OptionsMalformed(Instance),
+    /// Something of bytes whose number varies.
+    Bytes { of: BytesOf, ask: BytesAsk },
     /// `not x`
     Not(Box<Expr>),
     /// All; at least two.
@@ -422,15 +562,15 @@ pub enum ExprKind {
     Binary { op: BinaryOp, left: Box<Expr>, right: Box<Expr> },
     /// The left value, or the right where the left has none.
     Default { value: Box<Expr>, otherwise: Box<Expr> },
-    /// A tuple.
+    /// A tuple of at least two values, which only `in` asks for; it has a value where all parts have one.
     Tuple(Vec<Expr>),
 }
 
 /// Whose malformation is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Malformed {
-    /// The outer packet's: one of [`Program::packet_headers`].
-    Packet,
+    /// A packet's: one of its [`Program::malformed_headers`].
+    Packet(Scope),
     /// An instance's; for a header with repeats, `At(0)` asks any of them.
     Header(Instance),
     /// Any member's, or more of them than the union's `repeats`.
@@ -455,7 +595,8 @@ pub struct Set {
     pub name: Option<String>,
     /// Where it stands.
     pub span: Span,
-    /// The type of its elements.
+    /// The type of its elements. A part of tuples of which nothing is known, because all elements have `_` there, is
+    /// [`Type::Bool`].
     pub ty: Type,
     /// Its elements as written; they may overlap.
     pub elements: Vec<Element>,
@@ -474,7 +615,7 @@ pub enum Element {
     Ipv6 { low: Ipv6Addr, high: Ipv6Addr },
     /// Byte strings of one length, compared bytewise.
     Bytes { low: Vec<u8>, high: Vec<u8> },
-    /// A tuple; `None` is anything.
+    /// A tuple of at least two; `None` is anything (`_`). None of them is a tuple.
     Tuple(Vec<Option<Element>>),
 }
 
@@ -513,6 +654,23 @@ pub struct Xdp {
     pub counters: bool,
     /// Its statements.
     pub body: Vec<Stmt>,
+    /// Its place among programs that run one after the other: lower ones first. None: the loader chooses.
+    pub priority: Option<u32>,
+    /// After which verdicts the next of them runs. None: the loader chooses.
+    pub chain_on: Option<Vec<Verdict>>,
+    /// What is done once there is a verdict, whoever gave it, the default too: all whose verdicts hold it, in order.
+    pub on: Vec<OnVerdict>,
+}
+
+/// `on drop, abort => count refused;`
+#[derive(Clone, Debug)]
+pub struct OnVerdict {
+    /// The verdicts.
+    pub verdicts: Vec<Verdict>,
+    /// Only [`ActionKind::Count`].
+    pub actions: Vec<Action>,
+    /// Where it stands.
+    pub span: Span,
 }
 
 /// A statement.
@@ -561,83 +719,4 @@ pub enum ActionKind {
     Count(CounterId),
     /// Does a chain's rules.
     Apply(ChainId),
-}
-
-/// A test.
-#[derive(Clone, Debug)]
-pub struct Test {
-    /// Its name.
-    pub name: String,
-    /// Where its name stands.
-    pub span: Span,
-    /// What is tested.
-    pub of: TestTarget,
-    /// Its steps.
-    pub steps: Vec<Step>,
-}
-
-/// What a test is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TestTarget {
-    /// A program.
-    Xdp(XdpId),
-    /// A chain; where it does not decide, the outcome is `return`.
-    Chain(ChainId),
-}
-
-/// A step of a test.
-#[derive(Clone, Debug)]
-pub struct Step {
-    /// Which one.
-    pub kind: StepKind,
-    /// Where it stands.
-    pub span: Span,
-}
-
-/// The kinds of steps.
-#[derive(Clone, Debug)]
-pub enum StepKind {
-    /// Sends a packet so many times.
-    Send { repeat: u64, packet: Packet },
-    /// What became of the last send; without counts there is one outcome, for all of them.
-    Expect { outcomes: Vec<Outcome> },
-    /// Sends the packets of a capture; their verdicts are kept in a snapshot.
-    Replay { file: String, span: Span },
-}
-
-/// What a test expects.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// So many of the repeated packets; none: all.
-    pub count: Option<u64>,
-    /// The verdict; `None`: the chain under test did not decide.
-    pub verdict: Option<Verdict>,
-    /// The deciding rule as [`Rule`] reports name it: `label`, `chain.label`.
-    pub by: Option<String>,
-    /// Where it stands.
-    pub span: Span,
-}
-
-/// A packet to compose.
-#[derive(Clone, Debug)]
-pub struct Packet {
-    /// Its layers, outside in.
-    pub layers: Vec<Layer>,
-    /// Where it stands.
-    pub span: Span,
-}
-
-/// A layer of a packet.
-#[derive(Clone, Debug)]
-pub enum Layer {
-    /// A header with the fields that are given.
-    Header { header: HeaderId, fields: Vec<(FieldIndex, Value)>, span: Span },
-    /// Bytes.
-    Payload(Vec<u8>),
-    /// Bytes in the frame, but in no length.
-    Pad(u32),
-    /// The frame ends there.
-    Cut(u32),
-    /// Where the packet comes in.
-    Pkt { ifindex: Option<u32>, queue: Option<u32> },
 }

@@ -26,10 +26,7 @@ impl<'a> Checker<'a> {
     pub(crate) fn ty(&mut self, ty: &ast::Type, unit: usize) -> Option<Type> {
         let (name, length) = match &ty.kind {
             TypeKind::Named { name, length } => (name, *length),
-            TypeKind::Tuple(_) => {
-                self.not_yet("tuples", ty.span);
-                return None;
-            }
+            TypeKind::Tuple(parts) => return self.tuple_type(parts, unit),
         };
         if let Some(length) = length {
             return self.bytes_type(&name.text, length, ty.span);
@@ -57,6 +54,19 @@ impl<'a> Checker<'a> {
                 None
             }
         }
+    }
+
+    fn tuple_type(&mut self, parts: &[ast::Type], unit: usize) -> Option<Type> {
+        let mut types = Vec::new();
+        for part in parts {
+            if let TypeKind::Tuple(_) = part.kind {
+                let title = "a tuple holds single values";
+                self.report(Diagnostic::error(codes::UNKNOWN_TYPE, title, part.span, "a tuple in a tuple"));
+                return None;
+            }
+            types.push(self.ty(part, unit));
+        }
+        types.into_iter().collect::<Option<_>>().map(Type::Tuple)
     }
 
     fn bytes_type(&mut self, name: &str, length: u64, span: Span) -> Option<Type> {
@@ -179,6 +189,9 @@ pub(crate) fn describe(program: &Program, ty: &Type) -> String {
         Type::Ipv6 => "an IPv6 address".into(),
         Type::Ip => "an IP address".into(),
         Type::Bytes => "bytes".into(),
-        Type::Tuple(_) => "a tuple".into(),
+        Type::Tuple(parts) => {
+            let parts: Vec<_> = parts.iter().map(|part| describe(program, part)).collect();
+            format!("a tuple ({})", parts.join(", "))
+        }
     }
 }

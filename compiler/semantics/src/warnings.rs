@@ -3,10 +3,11 @@
 use pktc_diagnostics::{Diagnostic, Span, codes};
 
 use crate::checker::Checker;
+use crate::dump::scope_text;
 use crate::graph::edges;
 use crate::names::SymbolKind;
 use crate::typed::{
-    Action, ActionKind, Expr, ExprKind, HeaderId, Index, NextKind, Stmt, Type, Verdict, XdpId,
+    Action, ActionKind, Expr, ExprKind, HeaderId, Index, Instance, NextKind, Stmt, Type, Verdict, XdpId,
 };
 
 impl Checker<'_> {
@@ -81,18 +82,18 @@ impl Checker<'_> {
         }
         let mut found = Vec::new();
         self.drops_by_presence(body, &mut found);
-        for (header, span) in found {
-            let Some(proto) = self.selecting_member(header) else { continue };
-            let name = &self.program.headers[header].name;
+        for (instance, span) in found {
+            let Some(proto) = self.selecting_member(instance.header) else { continue };
+            let (name, scope) = (&self.program.headers[instance.header].name, scope_text(instance.scope));
             let title = format!("later fragments of `{name}` packets pass by this rule");
             let label = format!("a later fragment holds no `{name}` header");
             let diagnostic = Diagnostic::warning(codes::LATER_FRAGMENTS, title, span, label)
-                .with_help(format!("`ip.proto == {proto}` is true for every fragment"));
+                .with_help(format!("`{scope}ip.proto == {proto}` is true for every fragment"));
             self.report(diagnostic);
         }
     }
 
-    fn drops_by_presence(&self, body: &[Stmt], found: &mut Vec<(HeaderId, Span)>) {
+    fn drops_by_presence(&self, body: &[Stmt], found: &mut Vec<(Instance, Span)>) {
         for stmt in body {
             match stmt {
                 Stmt::When { body, .. } => self.drops_by_presence(body, found),
@@ -103,7 +104,7 @@ impl Checker<'_> {
                         && instance.index == Index::At(0)
                         && drops
                     {
-                        found.push((instance.header, rule.condition.span));
+                        found.push((instance, rule.condition.span));
                     }
                 }
             }

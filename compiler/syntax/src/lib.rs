@@ -9,6 +9,7 @@
 //! | `nesting.rs` | refuses what nests too deeply, so that all later stages may recurse |
 //! | `grammar.lalrpop`, `builder.rs` | tokens to tree; refuses what can be read in two ways |
 //! | `parser.rs` | a declaration at a time, with recovery: `structure.rs` and `statement.rs` know where things begin and end, `repair.rs` mends the tokens, `explain.rs`, `advice.rs` and `expected.rs` say what is wrong |
+//! | `elements.rs` | files of set elements |
 //! | `dump.rs` | tokens and tree as text |
 
 pub mod ast;
@@ -17,6 +18,7 @@ mod address;
 mod advice;
 mod builder;
 mod dump;
+mod elements;
 mod expected;
 mod explain;
 mod lexer;
@@ -47,4 +49,5 @@ mod grammar {
 }
 
 pub use dump::{dump_ast, dump_tokens};
+pub use elements::parse_elements;
 pub use parser::parse;

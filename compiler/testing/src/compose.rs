@@ -8,12 +8,14 @@
 
 mod checksum;
 mod form;
+mod options;
+mod select;
 
 use pktc_diagnostics::{Diagnostic, codes};
-use pktc_semantics::typed::{ExprKind, FieldIndex, HeaderId, Layer, Next, NextKind, Packet, Program};
+use pktc_semantics::typed::{Layer, Packet, Program};
 
-use crate::reference::{holds, number};
 use form::{Form, Missed};
+use select::select;
 
 /// A frame, and where it comes in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,8 +71,12 @@ fn bytes_of(parts: &[Part<'_>]) -> Vec<u8> {
 
 fn parts<'a>(program: &'a Program, packet: &'a Packet) -> Result<Vec<Part<'a>>, Box<Diagnostic>> {
     let parts = packet.layers.iter().filter_map(|layer| match layer {
-        Layer::Header { header, fields, span } => {
-            Some(Form::new(program, *header, fields, *span).map(Part::Header))
+        Layer::Header { header, fields, options, span } => {
+            let list = match options::bytes(program, *header, options) {
+                Ok(list) => list,
+                Err(refused) => return Some(Err(refused)),
+            };
+            Some(Form::new(program, *header, fields, list, *span).map(Part::Header))
         }
         Layer::Payload(bytes) => Some(Ok(Part::Bytes(bytes))),
         Layer::Pad(_) | Layer::Cut(_) | Layer::Pkt { .. } => None,
@@ -98,75 +104,6 @@ fn select_all(program: &Program, parts: &mut [Part<'_>]) -> Result<(), Box<Diagn
     Ok(())
 }
 
-/// Makes `parent` select `child`: by what it has already, else by the first selector that is not given. One
-/// that is given may say something else; that is how wrong packets are made.
-fn select(parent: &mut Form<'_>, child: &Form<'_>) -> Result<(), Box<Diagnostic>> {
-    let header = parent.header;
-    if header.next.iter().any(|next| selects(parent, next, child.id)) {
-        return Ok(());
-    }
-    let fields = || header.next.iter().filter_map(|next| selector(next).map(|field| (field, next)));
-    let free = fields().find_map(|(field, next)| {
-        (!parent.is_given(field)).then(|| edge_to(next, child.id)).flatten().map(|value| (field, value))
-    });
-    if let Some((field, value)) = free {
-        parent.set(field, value);
-        return Ok(());
-    }
-    if fields().any(|(field, _)| parent.is_given(field)) {
-        return Ok(());
-    }
-    Err(Box::new(cannot_follow(parent, child)))
-}
-
-fn cannot_follow(parent: &Form<'_>, child: &Form<'_>) -> Diagnostic {
-    let (outer, inner) = (&parent.header.name, &child.header.name);
-    let title = format!("`{inner}` cannot follow `{outer}`");
-    let label = format!("`{outer}` has no way to select this");
-    let help = match parent.header.next.iter().find_map(selector) {
-        Some(field) => {
-            let given = format!("{outer}({}: 1) / {inner}", parent.field_name(field));
-            format!("Put another layer between, or say by hand what `{outer}` selects, as in `{given}`.")
-        }
-        None => format!("Only `payload(…)`, `pad(…)` and `cut(…)` can follow `{outer}`."),
-    };
-    Diagnostic::error(codes::PACKET, title, child.span, label).with_help(help)
-}
-
-/// Whether `next` leads to `child` as the fields are. What a payload selects is not known before there is one.
-fn selects(parent: &Form<'_>, next: &Next, child: HeaderId) -> bool {
-    match &next.kind {
-        NextKind::Always(target) => target.header == child,
-        NextKind::By { value, edges } if selector(next).is_some() => {
-            let chosen =
-                number(value, &parent.view(&parent.bytes())).and_then(|value| edges.get(&value).copied());
-            chosen.is_some_and(|target| target.header == child)
-        }
-        NextKind::By { .. } => edge_to(next, child).is_some(),
-    }
-}
-
-/// The field that selects.
-fn selector(next: &Next) -> Option<FieldIndex> {
-    match &next.kind {
-        NextKind::By { value, .. } => match value.kind {
-            ExprKind::Own(field) => Some(field),
-            _ => None,
-        },
-        NextKind::Always(_) => None,
-    }
-}
-
-/// The lowest value that selects `child`.
-fn edge_to(next: &Next, child: HeaderId) -> Option<u64> {
-    match &next.kind {
-        NextKind::By { edges, .. } => {
-            edges.iter().find(|(_, target)| target.header == child).map(|(&value, _)| value)
-        }
-        NextKind::Always(_) => None,
-    }
-}
-
 /// Makes each header claim its own bytes and all that follows.
 fn claim_all(parts: &mut [Part<'_>]) -> Result<(), Box<Diagnostic>> {
     let mut total = 0;
@@ -185,7 +122,7 @@ fn claim(form: &mut Form<'_>, total: usize) -> Result<(), Box<Diagnostic>> {
     for claim in &form.header.claims {
         let before = form.clone();
         match form.solve(&claim.value, total) {
-            Ok(true) if claim.when.as_ref().is_none_or(|when| holds(when, &form.view(&form.bytes()))) => {
+            Ok(true) if claim.when.as_ref().is_none_or(|when| form.holds(when)) => {
                 return Ok(());
             }
             Ok(_) | Err(Missed::NotAsked) => {}

@@ -6,6 +6,7 @@
 
 mod expression;
 mod layout;
+mod options;
 mod packet;
 mod parse;
 mod value;
@@ -16,7 +17,7 @@ use pktc_diagnostics::SourceMap;
 use pktc_semantics::rules::{RuleId, RuleTable};
 use pktc_semantics::typed::{Action, ActionKind, Chain, ChainId, CounterId, Program, Stmt, Verdict, Xdp};
 
-pub(crate) use expression::{holds, number, walk};
+pub(crate) use expression::{Operands, holds, number, walk};
 pub(crate) use layout::{View, takes_rest, write_bits};
 pub(crate) use value::Operand;
 
@@ -68,6 +69,9 @@ pub fn apply_chain(program: &Program, chain: ChainId) -> Xdp {
         default_span: *span,
         counters: true,
         body: vec![Stmt::Apply { chain, span: *span }],
+        priority: None,
+        chain_on: None,
+        on: Vec::new(),
     }
 }
 
@@ -137,6 +141,14 @@ enum Flow {
 
 impl Run<'_> {
     fn program(&mut self, subject: &Xdp) -> Option<(Verdict, RuleId)> {
+        let (verdict, rule) = self.decide(subject)?;
+        for on in subject.on.iter().filter(|on| on.verdicts.contains(&verdict)) {
+            self.actions(&on.actions, rule);
+        }
+        Some((verdict, rule))
+    }
+
+    fn decide(&mut self, subject: &Xdp) -> Option<(Verdict, RuleId)> {
         if let Flow::Decided(verdict, rule) = self.body(&subject.body) {
             return Some((verdict, rule));
         }

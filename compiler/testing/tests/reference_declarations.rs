@@ -4,7 +4,7 @@
 mod support;
 
 use pktc_semantics::rules::RuleId;
-use pktc_semantics::typed::{Expr, ExprKind, Malformed, Stmt, Verdict};
+use pktc_semantics::typed::Verdict;
 use pktc_testing::engine::Engine;
 use support::{Checked, Conditions, eth, ipv4, ipv6, run, tcp, udp, vlan};
 
@@ -102,33 +102,13 @@ fn rules_run_in_order_and_count() {
     assert_eq!(engine.counter(seen), (4, 54 + 54 + 58 + 14));
 }
 
-/// Makes the condition of the program's only rule ask the packet in `inner` tunnels.
-fn ask_inner(checked: &mut Checked, inner: u8) {
-    fn deeper(expr: &mut Expr, inner: u8) {
-        match &mut expr.kind {
-            ExprKind::Field { instance, .. } | ExprKind::Present(instance) => instance.scope.inner = inner,
-            ExprKind::UnionField { instance, .. } => instance.scope.inner = inner,
-            ExprKind::Malformed(Malformed::Header(instance)) => instance.scope.inner = inner,
-            ExprKind::Compare { left, .. } => deeper(left, inner),
-            ExprKind::Malformed(Malformed::Packet) => {}
-            other => panic!("not asked by these tests: {other:?}"),
-        }
-    }
-    let xdp = checked.program.xdps.keys().next().expect("it has a program");
-    match &mut checked.program.xdps[xdp].body[0] {
-        Stmt::Rule(rule) => deeper(&mut rule.condition, inner),
-        other => panic!("the first statement is a rule, not {other:?}"),
-    }
-}
-
 #[test]
 fn tunnels_are_scopes_of_their_own() {
     let holds = |inner: u8, condition: &str, frame: &[u8]| {
-        let tunnels = "bind ip_proto ipip => inner.ipv4; bind udp.dport 7 => inner.eth; bind udp.sport 7 => inner.ipv4;";
-        let text = format!("{tunnels} xdp t {{ default pass; rule m: {condition} => drop; }}");
-        let mut checked = Checked::new(&text);
-        ask_inner(&mut checked, inner);
-        run(&mut checked.engine(), frame).verdict == Verdict::Drop
+        let tunnels = "bind udp.dport 7 => inner.eth; bind udp.sport 7 => inner.ipv4;";
+        let scope = "inner.".repeat(usize::from(inner));
+        let text = format!("{tunnels} xdp t {{ default pass; rule m: {scope}{condition} => drop; }}");
+        run(&mut Checked::new(&text).engine(), frame).verdict == Verdict::Drop
     };
     let nested = |tunnels: u8| {
         let datagram = ipv4(17, &udp(53, b"x"));

@@ -13,6 +13,8 @@ pub(super) struct Directives {
     pub(super) hex: Vec<HexLine>,
     /// `counter`: what counters hold after all packets of the file.
     pub(super) counters: Vec<CounterLine>,
+    /// `later`: machine code of it is not compiled yet.
+    pub(super) later: bool,
     /// `frame`: named frames.
     pub(super) frames: Vec<(String, Vec<u8>)>,
     /// `drops`: which named frames a program drops.
@@ -39,7 +41,7 @@ pub(super) struct CounterLine {
 /// The directives that a stage knows.
 fn known(stage: Stage) -> &'static [&'static str] {
     match stage {
-        Stage::Run => &["about", "hex", "counter"],
+        Stage::Run => &["about", "hex", "counter", "later"],
         Stage::Frames => &["about", "frame", "drops"],
         Stage::Diag | Stage::Ir | Stage::Flow | Stage::Asm => &["about"],
     }
@@ -74,6 +76,8 @@ fn add(directives: &mut Directives, name: &str, value: &str) -> Result<(), Strin
         "about" => directives.about = value.into(),
         "hex" => directives.hex.push(hex_line(value)?),
         "counter" => directives.counters.push(counter_line(value)?),
+        "later" if value == "machine code" => directives.later = true,
+        "later" => return Err(format!("`{value}` is not `machine code`")),
         "frame" => {
             let (name, frame) = split(value, "=")?;
             directives.frames.push((name.into(), from_hex(frame)?));

@@ -187,7 +187,7 @@ mod tests {
             problems,
             [
                 "paint is no stage; stages are run, frames, diag, ir, flow, asm",
-                "run/bad.pkt: line 2: unknown directive `colour`; run has about, hex, counter",
+                "run/bad.pkt: line 2: unknown directive `colour`; run has about, hex, counter, later",
                 "run/good.snap belongs to no case",
                 "run/lib/unused.pkt is used by no case",
                 "run/notes.txt is neither a case nor a snapshot",

@@ -11,22 +11,29 @@ use pktc_testing::engine::Env;
 use pktc_testing::runner::{NoEngine, Setup, TestResult, run_tests};
 use pktc_testing::snapshot::Disk;
 
-use crate::engines::{Bench, LEVELS, Runner, hex, word};
+use crate::engines::{Bench, LEVELS, Runner, hex, not_yet, word};
 
 use super::agree::{self, Sent};
 use super::directive::{CounterLine, Directives, HexLine, parse};
 use super::{Case, Folder};
 
+/// What fails a case that need not be `later` any more.
+const COMPILED: &str = "this version compiles the case: remove its `//@ later`";
+
 /// Runs a case's tests and raw frames; then engines must agree on all its packets.
 pub(super) fn check(case: &Case, runner: Runner) -> Result<Completion, Failed> {
     let directives = parse(case.stage, &case.text()?)?;
     let mut bench = bench(case)?;
-    let ignored = run_blocks(case, &mut bench, runner)?;
-    check_hex(&mut bench, runner, &directives.hex)?;
     let packets = packets(&bench, &directives)?;
     if packets.is_empty() {
         return Err("the case sends no packet".into());
     }
+    if directives.later && runner != Runner::Reference {
+        let refusal = packets.iter().find_map(|(subject, _)| bench.refusal(runner, *subject));
+        return refusal.map(Completion::ignored_with).ok_or_else(|| COMPILED.into());
+    }
+    let ignored = run_blocks(case, &mut bench, runner)?;
+    check_hex(&mut bench, runner, &directives.hex)?;
     check_counters(&mut bench, runner, &directives.counters, &packets)?;
     for (subject, packets) in packets {
         agree::check(&mut bench, runner, subject, &packets)?;
@@ -166,11 +173,12 @@ fn entries(bench: &Bench, subject: Subject) -> BTreeMap<String, usize> {
 /// A trial of the object as users get it, with all programs of the file, or of its chains if it has none.
 pub(super) fn object_trial(name: &str, case: &Case) -> Trial {
     let case = case.clone();
-    Trial::test(format!("{name}@object"), move || check_object(&case))
+    Trial::ignorable_test(format!("{name}@object"), move || check_object(&case))
 }
 
 /// Each level's object can be parsed, and is built a second time with the same bytes.
-fn check_object(case: &Case) -> Result<(), Failed> {
+fn check_object(case: &Case) -> Result<Completion, Failed> {
+    let is_later = parse(case.stage, &case.text()?)?.later;
     let bench = bench(case)?;
     let mut subjects: Vec<_> = programs(bench.checked()).into_iter().map(Subject::Xdp).collect();
     if subjects.is_empty() {
@@ -178,17 +186,25 @@ fn check_object(case: &Case) -> Result<(), Failed> {
     }
     for (access, level) in Access::ALL.into_iter().flat_map(|access| LEVELS.map(|level| (access, level))) {
         let options = Options { access, level, ..Options::default() };
-        let build = || build(bench.checked(), &subjects, &options).map_err(|errors| bench.render(&errors));
-        let built = build()?;
+        let build = || build(bench.checked(), &subjects, &options);
+        let built = match build() {
+            Ok(_) if is_later => return Err(COMPILED.into()),
+            Ok(built) => built,
+            Err(errors) => match not_yet(&errors).filter(|_| is_later) {
+                Some(reason) => return Ok(Completion::ignored_with(reason)),
+                None => return Err(bench.render(&errors).into()),
+            },
+        };
         let parsed = aya_obj::Object::parse(&built.object).map_err(|error| format!("aya-obj: {error}"))?;
         for program in &built.metadata.programs {
             if !parsed.programs.contains_key(&program.name) {
                 return Err(format!("aya-obj finds no program `{}`", program.name).into());
             }
         }
-        if built.object != build()?.object {
+        let again = build().map_err(|errors| bench.render(&errors))?;
+        if built.object != again.object {
             return Err(format!("two builds at {access:?}, {level:?} differ").into());
         }
     }
-    Ok(())
+    Ok(Completion::Completed)
 }

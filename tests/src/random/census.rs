@@ -253,13 +253,16 @@ fn construct(expr: &Expr) -> Option<&'static str> {
         ExprKind::Const(_) | ExprKind::Own(_) | ExprKind::OwnPayload { .. } | ExprKind::Tuple(_) => {
             return None;
         }
-        // Comparing a whole payload is for a later version.
-        ExprKind::Payload(_) => return None,
+        // For a later version.
+        ExprKind::Payload(_)
+        | ExprKind::Option { .. }
+        | ExprKind::OptionsMalformed(_)
+        | ExprKind::Bytes { .. } => return None,
         ExprKind::Field { .. } => "field",
         ExprKind::UnionField { .. } => "union field",
         ExprKind::Present(_) => "presence",
         ExprKind::UnionPresent(_) => "union presence",
-        ExprKind::Malformed(Malformed::Packet) => "malformed",
+        ExprKind::Malformed(Malformed::Packet(_)) => "malformed",
         ExprKind::Malformed(Malformed::Header(_)) => "of header malformed",
         ExprKind::Malformed(Malformed::Union { .. }) => "of union malformed",
         ExprKind::Truncated(_) => "truncated",

@@ -31,6 +31,9 @@ impl RuleBuilder<'_> {
             | ExprKind::PayloadLength(_)
             | ExprKind::Payload(_)
             | ExprKind::PayloadSlice { .. }
+            | ExprKind::Option { .. }
+            | ExprKind::OptionsMalformed(_)
+            | ExprKind::Bytes { .. }
             | ExprKind::Binary { .. }
             | ExprKind::Default { .. }
             | ExprKind::Tuple(_) => {
@@ -123,7 +126,7 @@ impl RuleBuilder<'_> {
 
     fn malformed(&mut self, who: Malformed, at: &Expr) -> Cond {
         let (scope, mut headers, index) = match who {
-            Malformed::Packet => (Scope::default(), self.program.packet_headers.clone(), None),
+            Malformed::Packet(scope) => (scope, self.program.malformed_headers(scope).to_vec(), None),
             Malformed::Header(instance) => {
                 (instance.scope, vec![instance.header], self.malformed_index(instance, at))
             }

@@ -9,9 +9,10 @@ use std::collections::HashMap;
 use cranelift_entity::PrimaryMap;
 use pktc_diagnostics::{Diagnostic, SourceMap, Span, codes};
 use pktc_semantics::rules::RuleTable;
-use pktc_semantics::typed::{self, Program, Xdp};
+use pktc_semantics::typed::{self, Expr, ExprKind, Program, Xdp};
+use pktc_semantics::walk;
 
-use crate::rule::{Action, Item, ItemId, Node, RuleProgram, Slot, SlotId};
+use crate::rule::{Action, Cond, Item, ItemId, Node, RuleProgram, Slot, SlotId};
 
 /// Builds the rule IR of `xdp`.
 ///
@@ -33,6 +34,9 @@ pub fn build_rules(
     };
     let body = builder.body(&xdp.body);
     let default = builder.actions(&xdp.default);
+    if let Some(on) = xdp.on.first() {
+        builder.not_yet("`on VERDICT => …`", on.span);
+    }
     if !builder.diagnostics.is_empty() {
         return Err(builder.diagnostics);
     }
@@ -67,12 +71,12 @@ impl RuleBuilder<'_> {
     fn stmt(&mut self, stmt: &typed::Stmt) -> Node {
         match stmt {
             typed::Stmt::Rule(rule) => {
-                let condition = self.condition(&rule.condition);
+                let condition = self.whole_condition(&rule.condition);
                 let actions = self.actions(&rule.actions);
                 Node::Rule { id: self.rules.id(rule), condition, actions, span: rule.span }
             }
             typed::Stmt::When { condition, body } => {
-                let condition = self.condition(condition);
+                let condition = self.whole_condition(condition);
                 Node::When { condition, body: self.body(body) }
             }
             typed::Stmt::Apply { chain, .. } => {
@@ -80,6 +84,17 @@ impl RuleBuilder<'_> {
                 Node::Chain { name: chain.name.clone(), body: self.body(&chain.body) }
             }
         }
+    }
+
+    /// A rule's or a `when`'s condition; refuses what this version does not compile.
+    fn whole_condition(&mut self, condition: &Expr) -> Cond {
+        let before = self.diagnostics.len();
+        walk(condition, &mut |part| {
+            if let Some(what) = refused(part) {
+                self.not_yet(what, part.span);
+            }
+        });
+        if self.diagnostics.len() > before { Cond::Const(false) } else { self.condition(condition) }
     }
 
     fn actions(&mut self, actions: &[typed::Action]) -> Vec<Action> {
@@ -104,5 +119,15 @@ impl RuleBuilder<'_> {
             Diagnostic::error(codes::NOT_YET, title, span, "not yet")
                 .with_note("the reference engine (`pktc run --engine reference`) already knows it"),
         );
+    }
+}
+
+/// What this version does not compile of an operand itself.
+fn refused(operand: &Expr) -> Option<&'static str> {
+    match operand.kind {
+        ExprKind::Option { .. } | ExprKind::OptionsMalformed(_) => Some("an option"),
+        ExprKind::Bytes { .. } => Some("bytes whose number varies"),
+        ExprKind::Tuple(_) => Some("a tuple"),
+        _ => None,
     }
 }

@@ -4,8 +4,8 @@
 use pktc_bpf::Size;
 use pktc_diagnostics::Span;
 use pktc_semantics::typed::{
-    BinaryOp, Expr, ExprKind, Field, FieldIndex, Header, Index, Instance, PacketField, Position, Scope, Type,
-    UnionFieldKind, UnionInstance, Value,
+    BinaryOp, BytesOf, Expr, ExprKind, Field, FieldIndex, Header, Index, Instance, OptionRef, PacketField,
+    Position, Scope, Type, UnionFieldKind, UnionInstance, Value,
 };
 
 use super::RuleBuilder;
@@ -67,7 +67,13 @@ impl<'b> RuleBuilder<'b> {
                 let cond = self.condition(expr);
                 then(self, Operand::Cond(cond))
             }
-            ExprKind::Own(_) | ExprKind::OwnPayload { .. } | ExprKind::Payload(_) | ExprKind::Tuple(_) => {
+            ExprKind::Own(_)
+            | ExprKind::OwnPayload { .. }
+            | ExprKind::Payload(_)
+            | ExprKind::Option { .. }
+            | ExprKind::OptionsMalformed(_)
+            | ExprKind::Bytes { .. }
+            | ExprKind::Tuple(_) => {
                 self.not_yet("this operand", expr.span);
                 Cond::Const(false)
             }
@@ -232,13 +238,15 @@ impl<'b> RuleBuilder<'b> {
             self.not_yet("a field whose place varies so much", span);
             return Cond::Const(false);
         };
+        let needs = self.program.needs(instance.header, instance.scope);
+        let certain = certain_bytes(header, needs);
         let mut value = Cond::Const(false);
         for (when, bit) in placements {
             let end = (bit + declared.bits).div_ceil(8);
-            let (item, limit) = if when.is_none() && end <= certain_bytes(header) {
-                (present, certain_bytes(header))
+            let (item, limit) = if when.is_none() && end <= certain {
+                (present, certain)
             } else {
-                let end = part_end(header, declared, end);
+                let end = if needs.is_some() { end } else { part_end(header, declared, end) };
                 (self.part_item(Part { place, when, end, in_payload: false }), end)
             };
             let Some(operand) = self.field_operand(declared, place, item, bit, limit) else {
@@ -408,9 +416,9 @@ fn all_of(mut conditions: Vec<Expr>) -> Option<Expr> {
     Some(Expr { kind: ExprKind::And(conditions), ty, span })
 }
 
-/// How far a field's part reaches: all fields under one condition come together, unless the header may be cut.
+/// How far a field's part reaches where the header cannot be cut: all fields under one condition come together.
 fn part_end(header: &Header, field: &Field, end: u32) -> u32 {
-    let Some(when) = field.when.as_ref().filter(|_| header.needs.is_none()) else { return end };
+    let Some(when) = field.when.as_ref() else { return end };
     let key = condition_key(when);
     let group = header
         .fields
@@ -470,7 +478,10 @@ fn parts_of(expr: &Expr) -> Vec<&Expr> {
         | ExprKind::Packet(_)
         | ExprKind::PayloadLength(_)
         | ExprKind::Payload(_)
-        | ExprKind::PayloadSlice { .. } => Vec::new(),
+        | ExprKind::PayloadSlice { .. }
+        | ExprKind::Option { .. }
+        | ExprKind::OptionsMalformed(_)
+        | ExprKind::Bytes { .. } => Vec::new(),
     }
 }
 
@@ -490,11 +501,18 @@ fn shift_scope(expr: &mut Expr, scope: Scope) {
         | ExprKind::Truncated(instance)
         | ExprKind::PayloadLength(instance)
         | ExprKind::Payload(instance)
-        | ExprKind::PayloadSlice { instance, .. } => instance.scope = scope,
-        ExprKind::UnionField { instance, .. } | ExprKind::UnionPresent(instance) => instance.scope = scope,
+        | ExprKind::PayloadSlice { instance, .. }
+        | ExprKind::Option { option: OptionRef { instance, .. }, .. }
+        | ExprKind::OptionsMalformed(instance)
+        | ExprKind::Bytes { of: BytesOf::Field { instance, .. } | BytesOf::Options(instance), .. } => {
+            instance.scope = scope;
+        }
+        ExprKind::UnionField { instance, .. }
+        | ExprKind::UnionPresent(instance)
+        | ExprKind::Bytes { of: BytesOf::UnionPayload(instance), .. } => instance.scope = scope,
         ExprKind::Malformed(pktc_semantics::typed::Malformed::Header(instance)) => instance.scope = scope,
         ExprKind::Malformed(pktc_semantics::typed::Malformed::Union { scope: old, .. }) => *old = scope,
-        ExprKind::Malformed(pktc_semantics::typed::Malformed::Packet)
+        ExprKind::Malformed(pktc_semantics::typed::Malformed::Packet(_))
         | ExprKind::Const(_)
         | ExprKind::Own(_)
         | ExprKind::OwnPayload { .. }

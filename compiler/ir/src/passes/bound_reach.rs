@@ -28,7 +28,7 @@ fn pin_before_check(flow: &mut Flow, block: Block) {
 /// The first check of a header with a check that is too far.
 fn out_of_reach(flow: &Flow, facts: &Facts, reach: u64) -> Option<Block> {
     let places = cursor_places(flow, facts);
-    let leading = predecessors(flow);
+    let leading = flow.predecessors();
     let first = first_checks(flow);
     flow.blocks.iter().find_map(|(block, data)| {
         let End::Check { base, bytes, .. } = data.end else { return None };
@@ -41,14 +41,6 @@ fn out_of_reach(flow: &Flow, facts: &Facts, reach: u64) -> Option<Block> {
         let mut checks = checks_before(flow, &leading, block).into_iter();
         checks.find(|&check| first[check] && farthest(check).is_some_and(|farthest| farthest + span > reach))
     })
-}
-
-fn predecessors(flow: &Flow) -> SecondaryMap<Block, Vec<Block>> {
-    let mut leading: SecondaryMap<Block, Vec<Block>> = SecondaryMap::new();
-    for (block, data) in flow.blocks.iter() {
-        data.end.targets().into_iter().for_each(|target| leading[target].push(block));
-    }
-    leading
 }
 
 fn moves(flow: &Flow, block: Block) -> bool {

@@ -1,11 +1,13 @@
 //! Optional passes over flow IR: one file, one function each; what holds before holds after (`verify.rs`).
 
 mod bound_reach;
+mod keep_in_cells;
 mod share_values;
 
 use crate::flow::Flow;
 
 pub use bound_reach::bound_reach;
+pub use keep_in_cells::keep_in_cells;
 
 /// A pass with its name.
 pub type Pass = (&'static str, fn(&mut Flow));

@@ -87,6 +87,8 @@ impl Known {
             | Op::Ifindex { .. }
             | Op::Queue { .. }
             | Op::Claims { .. }
+            | Op::Keep { .. }
+            | Op::Recall { .. }
             | Op::Hit { .. }
             | Op::Count { .. } => return None,
         })
@@ -112,14 +114,7 @@ impl Known {
         match *op {
             Op::Advance { .. } => self.cursor += 1,
             Op::Copy { dst, src: Arg::Value(src) } => self.copy(dst, src),
-            Op::Copy { dst, .. }
-            | Op::Forget { dst, .. }
-            | Op::Position { dst }
-            | Op::Remaining { dst }
-            | Op::Reachable { dst }
-            | Op::Ifindex { dst }
-            | Op::Queue { dst } => self.assign(dst),
-            _ => {}
+            _ => op.assigns().into_iter().for_each(|dst| self.assign(dst)),
         }
     }
 
@@ -162,22 +157,12 @@ pub(super) fn share_values(flow: &mut Flow) {
 
 #[cfg(test)]
 mod tests {
-    use cranelift_entity::PrimaryMap;
-    use pktc_diagnostics::{FileId, Span};
     use pktc_semantics::typed::Verdict;
 
     use super::*;
-    use crate::flow::BlockData;
 
     fn share(ops: Vec<Op>) -> Vec<Op> {
-        let span = Span { file: FileId(0), start: 0, end: 0 };
-        let end = End::Finish { rule: None, verdict: Verdict::Pass, ask: false };
-        let ops = ops.into_iter().map(|op| (op, span)).collect();
-        let blocks: PrimaryMap<Block, BlockData> =
-            [BlockData { ops, end, end_span: span }].into_iter().collect();
-        let values = PrimaryMap::from_iter(std::iter::repeat_n(String::new(), 8));
-        let mut flow =
-            Flow { name: "t".into(), span, blocks, values, counters: false, rules: 1, hide_tests: false };
+        let mut flow = Flow::of(vec![(ops, End::Finish { rule: None, verdict: Verdict::Pass, ask: false })], 8);
         share_values(&mut flow);
         flow.blocks[Block::new(0)].ops.iter().map(|(op, _)| op.clone()).collect()
     }

@@ -8,12 +8,15 @@ use std::collections::BTreeMap;
 
 use cranelift_entity::EntityRef;
 use pktc_bpf::{AluOp, Condition, Width};
-use pktc_semantics::typed::{Expr, ExprKind, Header, HeaderId, Next, NextKind, UnionFieldKind, UnionId};
+use pktc_semantics::typed::{
+    Expr, ExprKind, Header, HeaderId, Next, NextKind, Scope, Target, UnionFieldKind, UnionId,
+};
 
 use super::parse::{Parsing, shortest};
 use super::state::{Counts, Pending, State};
 use super::{Here, Specialiser};
 use crate::flow::{Arg, Block, End, Op, Value};
+use crate::graph::Scoped;
 use crate::layout::{condition_key, low_bits};
 use crate::rule::{Item, ItemId, Part, Place, Slot, SlotId};
 
@@ -26,7 +29,7 @@ const LEFT: u64 = 0x7fff_ffff;
 /// The loop that is being built.
 struct Loop {
     union: UnionId,
-    scope: pktc_semantics::typed::Scope,
+    scope: Scope,
     enclosed: bool,
     /// Turns so far.
     count: Value,
@@ -57,7 +60,7 @@ impl Specialiser<'_> {
         here: &Here,
     ) {
         let canon = self.new_block();
-        let lost = self.block_for(here.decision, here.rest.clone());
+        let lost = self.block_for(here.decision, State { cursor: None, ..here.rest.clone() });
         self.end(End::Canon { ok: canon, short: lost });
         self.current = canon;
         let entry = canon;
@@ -97,7 +100,7 @@ impl Specialiser<'_> {
         });
         self.current = turn;
         self.op(Op::Alu { op: AluOp::Add, dst: count, left: count, right: Arg::Const(1) });
-        let shapes = self.shapes(union, here);
+        let shapes = self.shapes(first.scope, union, here);
         self.turn(&group, &shapes, here);
         self.step(&group, head, counts, here);
         self.current = bad;
@@ -113,19 +116,18 @@ impl Specialiser<'_> {
         let graph = self.outlook.graph;
         let members = &graph.program.unions[union].members;
         let nexts = members.iter().flat_map(|&member| &graph.header(member).next);
-        nexts
-            .flat_map(crate::graph::edges)
-            .filter_map(|(value, to)| Some((value?, to)).filter(|(_, to)| members.contains(to)))
-            .collect()
+        let stays = |target: &Target| target.scope.is_none() && members.contains(&target.header);
+        let edges = nexts.flat_map(crate::graph::edges).filter(|(_, target)| stays(target));
+        edges.filter_map(|(value, target)| Some((value?, target.header))).collect()
     }
 
     /// Members alike in all that their code does come together, unless rules ask for them by name.
-    fn shapes(&self, union: UnionId, here: &Here) -> Vec<Shape> {
+    fn shapes(&self, scope: Scope, union: UnionId, here: &Here) -> Vec<Shape> {
         let mut shapes: Vec<(String, Shape)> = Vec::new();
         for (value, member) in self.member_values(union) {
             let header = self.outlook.graph.header(member);
             let mut key = shape_key(header);
-            if self.asked_for(member, here) {
+            if self.asked_for((scope, member), here) {
                 key.push_str(&header.name);
             }
             match shapes.iter_mut().find(|(known, _)| *known == key) {
@@ -138,13 +140,13 @@ impl Specialiser<'_> {
         shapes.into_iter().map(|(_, shape)| shape).collect()
     }
 
-    fn asked_for(&self, header: HeaderId, here: &Here) -> bool {
+    fn asked_for(&self, header: Scoped, here: &Here) -> bool {
         !self.items_of(header, here).is_empty()
     }
 
-    fn items_of(&self, header: HeaderId, here: &Here) -> Vec<ItemId> {
+    fn items_of(&self, header: Scoped, here: &Here) -> Vec<ItemId> {
         let items = here.needs.items.iter().map(ItemId::new);
-        items.filter(|&item| self.owner(item).is_some_and(|place| place.header == header)).collect()
+        items.filter(|&item| self.owner(item).is_some_and(|place| place.scoped() == header)).collect()
     }
 
     pub(super) fn owner(&self, item: ItemId) -> Option<Place> {
@@ -161,9 +163,11 @@ impl Specialiser<'_> {
         let items = here.needs.items.iter().map(ItemId::new);
         items
             .filter(|&item| match &self.outlook.rules.items[item] {
-                Item::Header(place) => members.contains(&place.header),
-                Item::Part(part) => members.contains(&part.place.header),
-                Item::Member { union, .. } => *union == group.union,
+                Item::Header(place) => place.scope == group.scope && members.contains(&place.header),
+                Item::Part(Part { place, .. }) => {
+                    place.scope == group.scope && members.contains(&place.header)
+                }
+                Item::Member { scope, union, .. } => (*scope, *union) == (group.scope, group.union),
             })
             .collect()
     }
@@ -199,9 +203,11 @@ impl Specialiser<'_> {
     fn group_slots(&self, group: &Loop, here: &Here) -> Vec<SlotId> {
         let members = &self.outlook.graph.program.unions[group.union].members;
         self.needed_slots(here, |slot| match slot {
-            Slot::Bytes { place, .. } | Slot::Payload { place, .. } => members.contains(&place.header),
-            Slot::PayloadLength(place) | Slot::Truncated(place) => members.contains(&place.header),
-            Slot::Member { union, .. } => *union == group.union,
+            Slot::Bytes { place, .. }
+            | Slot::Payload { place, .. }
+            | Slot::PayloadLength(place)
+            | Slot::Truncated(place) => place.scope == group.scope && members.contains(&place.header),
+            Slot::Member { scope, union, .. } => (*scope, *union) == (group.scope, group.union),
         })
     }
 
@@ -229,7 +235,7 @@ impl Specialiser<'_> {
         let place = Place { scope: group.scope, header, index: 0 };
         let mut parsing = self.parsing(place, group.enclosed, here);
         parsing.wanted.clear();
-        self.fits_and_valid(&mut parsing, group.bad);
+        self.fits_and_valid(&mut parsing, group.bad, here);
         if !parsing.header.claims.is_empty() {
             self.not_yet("a repeating union whose members claim a length");
         }
@@ -241,7 +247,7 @@ impl Specialiser<'_> {
         self.op(Op::Copy { dst: group.length, src: parsing.length });
         self.next_kind(&mut parsing, next);
         match &next.when {
-            Some(when) => self.own_condition(&mut parsing, when, group.step, group.stopped),
+            Some(when) => self.own_condition(&mut parsing, when, group.step, group.stopped, here),
             None => self.end(End::Goto(group.step)),
         }
     }
@@ -259,8 +265,11 @@ impl Specialiser<'_> {
         self.record_as_member(group, shape, parsing, here);
         let header = shape.members[0].1;
         let Some(&seen) = group.seen.get(&header) else { return };
-        let mut places: Vec<Place> =
-            self.items_of(header, here).into_iter().filter_map(|item| self.owner(item)).collect();
+        let mut places: Vec<Place> = self
+            .items_of((group.scope, header), here)
+            .into_iter()
+            .filter_map(|item| self.owner(item))
+            .collect();
         places.sort_unstable();
         places.dedup();
         for place in places {
@@ -286,7 +295,7 @@ impl Specialiser<'_> {
 
     /// Stores the member in place of those of its kind before it.
     fn record_last(&mut self, group: &Loop, place: Place, parsing: &Parsing<'_>, here: &Here) {
-        for item in self.items_of(place.header, here) {
+        for item in self.items_of(place.scoped(), here) {
             if self.owner(item) == Some(place) {
                 let dst = self.stored(item);
                 self.forget(dst, Arg::Const(0), FLAG);
@@ -299,7 +308,7 @@ impl Specialiser<'_> {
     }
 
     fn record_instance(&mut self, parsing: &mut Parsing<'_>, here: &Here) {
-        let mut items = self.items_of(parsing.place.header, here);
+        let mut items = self.items_of(parsing.place.scoped(), here);
         items.retain(|&item| self.owner(item) == Some(parsing.place));
         for item in items {
             let part: Option<Part> = match &self.outlook.rules.items[item] {
@@ -401,16 +410,15 @@ impl Specialiser<'_> {
         let kind = self.unlinked(self.kind);
         self.in_ranges(kind, &kinds, Width::W32, head, upper);
         self.current = upper;
-        for (value, header) in self.upper_headers(group, here) {
+        for (value, (scope, header)) in self.upper_headers(group, here) {
             let (entry, other) = (self.new_block(), self.new_block());
             self.if_kind(kind, value, entry, other);
             self.current = entry;
             let mut state = self.behind(group, here);
-            let place = Place { scope: group.scope, header, index: 0 };
+            let place = Place { scope, header, index: 0 };
+            let counts = if scope == group.scope { counts.clone() } else { Counts::new() };
             state.cursor = Some(place);
-            state
-                .pending
-                .insert(0, Pending::Header { place, enclosed: group.enclosed, counts: counts.clone() });
+            state.pending.insert(0, Pending::Header { place, enclosed: group.enclosed, counts });
             let block = self.block_for(here.decision, state);
             self.end(End::Goto(block));
             self.current = other;
@@ -425,7 +433,7 @@ impl Specialiser<'_> {
         let members = &self.outlook.graph.program.unions[union].members;
         let lengths = members.iter().map(|&member| {
             let header = self.outlook.graph.header(member);
-            let (shortest, length) = (u64::from(shortest(header)), header.length.as_ref());
+            let (shortest, length) = (u64::from(shortest(header, header.needs)), header.length.as_ref());
             let zeros = length.map_or(shortest.trailing_zeros(), super::number::zeros);
             (super::number::most(header, length).max(shortest), zeros)
         });
@@ -446,20 +454,22 @@ impl Specialiser<'_> {
     }
 
     /// What can follow the group and matters.
-    fn upper_headers(&self, group: &Loop, here: &Here) -> Vec<(u64, HeaderId)> {
+    fn upper_headers(&self, group: &Loop, here: &Here) -> Vec<(u64, Scoped)> {
         let graph = self.outlook.graph;
         let members = &graph.program.unions[group.union].members;
         let nexts = members.iter().flat_map(|&member| &graph.header(member).next);
-        let upper: BTreeMap<u64, HeaderId> = nexts
-            .flat_map(crate::graph::edges)
-            .filter_map(|(value, to)| Some((value?, to)))
-            .filter(|(_, to)| !members.contains(to))
-            .collect();
-        let matters = |header: HeaderId| {
-            let place = Place { scope: group.scope, header, index: 0 };
-            self.outlook.matters(&Pending::Header { place, enclosed: true, counts: Vec::new() }, &here.needs)
+        let entered = |(value, target): (Option<u64>, Target)| {
+            Some((value?, crate::graph::entered(group.scope, target)?))
         };
-        upper.into_iter().filter(|&(_, header)| matters(header)).collect()
+        let upper: BTreeMap<u64, Scoped> = nexts.flat_map(crate::graph::edges).filter_map(entered).collect();
+        let matters = |(scope, header): Scoped| {
+            let place = Place { scope, header, index: 0 };
+            let pending = Pending::Header { place, enclosed: true, counts: Vec::new() };
+            self.outlook.matters(&pending, &here.needs, &here.rest.opened)
+                && !here.rest.opened.contains(&scope)
+        };
+        let leaves = |(scope, header): Scoped| scope != group.scope || !members.contains(&header);
+        upper.into_iter().filter(|&(_, to)| leaves(to) && matters(to)).collect()
     }
 
     /// A malformed member: which one, as far as rules tell them apart.
@@ -496,7 +506,7 @@ impl Specialiser<'_> {
 
     /// What is known behind the loop: what it stored is to be recalled.
     fn behind(&self, group: &Loop, here: &Here) -> State {
-        let mut state = here.rest.clone();
+        let mut state = State { cursor: None, ..here.rest.clone() };
         state.pending.extend(self.group_items(group, here).into_iter().map(|item| Pending::Stored { item }));
         state
     }
@@ -534,7 +544,7 @@ fn shape_key(header: &Header) -> String {
         header.fields.iter().take(2).map(|field| (field.bits, field.position.clone())).collect();
     format!(
         "{:?} {:?} {:?} {valid:?} {next:?} {layout:?}",
-        shortest(header),
+        shortest(header, header.needs),
         header.needs,
         part(header.length.as_ref())
     )

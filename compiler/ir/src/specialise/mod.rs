@@ -22,7 +22,7 @@ use std::rc::Rc;
 
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
 use pktc_diagnostics::{Diagnostic, Span, codes};
-use pktc_semantics::typed::{HeaderId, Program, Scope};
+use pktc_semantics::typed::{FieldIndex, HeaderId, Program, Scope};
 
 use crate::decide::{Decision, DecisionGraph, Needs, Step, build_decisions};
 use crate::flow::{Block, BlockData, End, Flow, Op, Value};
@@ -59,6 +59,7 @@ pub fn build_flow(
         span: rules.span,
         blocks: PrimaryMap::new(),
         values: PrimaryMap::new(),
+        cells: PrimaryMap::new(),
         counters: rules.counters,
         rules: rules.rules.rules().len() as u32,
         hide_tests: tests > MANY_TESTS,
@@ -74,6 +75,7 @@ pub fn build_flow(
         slots: SecondaryMap::new(),
         items: SecondaryMap::new(),
         headers: HashMap::new(),
+        remembered: HashMap::new(),
         claims: options.claims && counts,
         left: Value::new(0),
         kind: Value::new(0),
@@ -108,6 +110,8 @@ struct Specialiser<'a> {
     /// Whether an item of a group is there.
     items: SecondaryMap<ItemId, Option<Value>>,
     headers: HashMap<Place, HeaderValues>,
+    /// Fields that declarations of other headers speak of, or that lie before a header's end.
+    remembered: HashMap<(Place, FieldIndex), Value>,
     /// Whether [`Op::Claims`] is asked for.
     claims: bool,
     /// How many bytes from the cursor's header on enclosing headers claim, where they claim any.
@@ -219,7 +223,8 @@ impl<'a> Specialiser<'a> {
                     return Answer::Known(true);
                 }
                 let open = |pending: &Pending| {
-                    suspects.headers.iter().any(|&header| self.outlook.leads_to_header(pending, header))
+                    let mut headers = suspects.headers.iter();
+                    headers.any(|&header| self.outlook.leads_to_header(pending, (suspects.scope, header)))
                 };
                 state.pending.iter().position(open).map_or(Answer::Known(false), Answer::Open)
             }

@@ -3,15 +3,16 @@
 
 use pktc_bpf::{AluOp, Condition, Size, Width};
 use pktc_semantics::typed::{
-    BinaryOp, CompareOp, Element, Expr, ExprKind, FieldIndex, Header, SetId, Value as Constant,
+    BinaryOp, CompareOp, Element, Expr, ExprKind, FieldIndex, Header, Index, Instance, Position, SetId,
+    Value as Constant,
 };
 
-use super::Specialiser;
 use super::parse::Parsing;
+use super::{Here, Specialiser};
 use crate::flow::{Arg, Block, End, Op, Value};
 use crate::layout::{Container, low_bits, static_bit, swap_bytes};
 use crate::ranges;
-use crate::rule::{Num, Slot, SlotId};
+use crate::rule::{Num, Place, Slot, SlotId};
 
 impl Specialiser<'_> {
     // ---- rules ----
@@ -205,15 +206,18 @@ impl Specialiser<'_> {
         match &expr.kind {
             ExprKind::Const(Constant::Uint(value)) => Arg::Const(*value),
             ExprKind::Const(Constant::Bool(value)) => Arg::Const(u64::from(*value)),
-            ExprKind::Own(field) => match self.own_container(parsing, *field) {
-                Some((value, found)) => Arg::Value(self.extract(value, found.size, found.shift, found.width)),
-                None => Arg::Const(0),
-            },
+            ExprKind::Own(field) => self.own_field(parsing, *field),
             ExprKind::Binary { op, left, right } => {
                 let left = self.own_number(parsing, left);
                 let right = self.own_number(parsing, right);
                 self.arithmetic(*op, left, right)
             }
+            ExprKind::OwnPayload { from, to } => {
+                let mut known = parsing.behind.iter();
+                let value = known.find(|(bytes, _)| *bytes == (*from, *to)).map(|&(_, value)| value);
+                value.map_or(Arg::Const(0), Arg::Value)
+            }
+            ExprKind::Field { instance, field } => Arg::Value(self.cited(parsing, *instance, *field)),
             _ => {
                 self.not_yet("a header whose declaration asks for more than its own fields");
                 Arg::Const(0)
@@ -221,9 +225,65 @@ impl Specialiser<'_> {
         }
     }
 
+    /// A field of the header at the cursor.
+    pub(super) fn own_field(&mut self, parsing: &mut Parsing<'_>, field: FieldIndex) -> Arg {
+        if static_bit(&parsing.header.fields[field]).is_none() {
+            return Arg::Value(self.remembered(parsing.place, field));
+        }
+        match self.own_container(parsing, field) {
+            Some((value, found)) => Arg::Value(self.extract(value, found.size, found.shift, found.width)),
+            None => Arg::Const(0),
+        }
+    }
+
+    /// A field of a header that stands before, which was kept there.
+    fn cited(&mut self, parsing: &Parsing<'_>, instance: Instance, field: FieldIndex) -> Value {
+        let Index::At(index) = instance.index else {
+            self.not_yet("a declaration that reads the last of several headers");
+            return self.kind;
+        };
+        let scope = parsing.place.scope;
+        self.remembered(Place { scope, header: instance.header, index }, field)
+    }
+
+    pub(super) fn remembered(&mut self, place: Place, field: FieldIndex) -> Value {
+        if let Some(&value) = self.remembered.get(&(place, field)) {
+            return value;
+        }
+        let name = crate::rule::field_name(self.outlook.graph.header(place.header), field);
+        let value = self.value(name);
+        self.remembered.insert((place, field), value);
+        value
+    }
+
+    /// Goes on in a new block only if those bytes are behind the header, with their value known.
+    fn guard_payload(
+        &mut self,
+        parsing: &mut Parsing<'_>,
+        (from, to): (u32, u32),
+        absent: Block,
+        here: &Here,
+    ) {
+        let sizes = [Size::U8, Size::U16, Size::U32, Size::U64];
+        let Some(size) = sizes.into_iter().find(|size| size.bytes() == to - from) else {
+            return self.not_yet("a declaration that reads so many bytes behind its header");
+        };
+        let value = self.value("payload");
+        self.at_payload(parsing, to, absent, here, |this, parsing| {
+            let read = this.fresh(|dst| match parsing.length {
+                Arg::Const(length) => Op::Read { dst, offset: length as u32 + from, size },
+                Arg::Value(base) => Op::ReadAt { dst, base, offset: from, size },
+            });
+            let src = Arg::Value(this.extract(read, size, 0, size.bytes() * 8));
+            this.op(Op::Copy { dst: value, src });
+        });
+        parsing.behind.push(((from, to), value));
+    }
+
     fn own_container(&mut self, parsing: &mut Parsing<'_>, field: FieldIndex) -> Option<(Value, Container)> {
         let declared = &parsing.header.fields[field];
-        let plain = static_bit(declared).filter(|_| declared.when.is_none());
+        let sure = declared.when.is_none() || parsing.guarded.contains(&field);
+        let plain = static_bit(declared).filter(|_| sure);
         let found = plain.and_then(|bit| Container::new(bit, declared.bits, parsing.checked));
         let Some(found) = found else {
             self.not_yet("a header whose declaration reads a field that is not always there");
@@ -239,16 +299,24 @@ impl Specialiser<'_> {
         expr: &Expr,
         then: Block,
         otherwise: Block,
+        here: &Here,
     ) {
         self.preload(parsing, expr);
-        self.own_branch(parsing, expr, then, otherwise);
+        let (checked, loaded, guarded) = (parsing.checked, parsing.loaded.clone(), parsing.guarded.clone());
+        self.own_branch(parsing, expr, then, otherwise, here);
+        if parsing.checked != checked || parsing.guarded != guarded {
+            // What was found out on one way only.
+            (parsing.checked, parsing.loaded, parsing.guarded) = (checked, loaded, guarded);
+        }
     }
 
-    /// Loads all that `expr` reads, so that the loads are made on every way through it.
+    /// Loads all that `expr` reads and that is there for sure, so that the loads are made on every way through it.
     fn preload(&mut self, parsing: &mut Parsing<'_>, expr: &Expr) {
         match &expr.kind {
             ExprKind::Own(field) => {
-                self.own_container(parsing, *field);
+                if self.is_sure(parsing, *field) {
+                    self.own_container(parsing, *field);
+                }
             }
             ExprKind::Not(inner) | ExprKind::In { value: inner, .. } => self.preload(parsing, inner),
             ExprKind::And(parts) | ExprKind::Or(parts) => {
@@ -262,16 +330,100 @@ impl Specialiser<'_> {
         }
     }
 
-    fn own_branch(&mut self, parsing: &mut Parsing<'_>, expr: &Expr, then: Block, otherwise: Block) {
+    /// Whether nothing has to be asked to read `field`.
+    fn is_sure(&self, parsing: &Parsing<'_>, field: FieldIndex) -> bool {
+        let declared = &parsing.header.fields[field];
+        let end = static_bit(declared).map_or(u32::MAX, |bit| (bit + declared.bits).div_ceil(8));
+        declared.when.is_none() && end <= parsing.checked || parsing.guarded.contains(&field)
+    }
+
+    /// Goes on in a new block only if what `expr` reads is there.
+    pub(super) fn guard(&mut self, parsing: &mut Parsing<'_>, expr: &Expr, absent: Block, here: &Here) {
+        match &expr.kind {
+            ExprKind::Own(field) if !self.is_sure(parsing, *field) => {
+                self.guard_field(parsing, *field, absent, here);
+            }
+            ExprKind::Compare { left, right, .. } | ExprKind::Binary { left, right, .. } => {
+                self.guard(parsing, left, absent, here);
+                self.guard(parsing, right, absent, here);
+            }
+            ExprKind::In { value, .. } => self.guard(parsing, value, absent, here),
+            ExprKind::OwnPayload { from, to } => {
+                if !parsing.behind.iter().any(|(bytes, _)| *bytes == (*from, *to)) {
+                    self.guard_payload(parsing, (*from, *to), absent, here);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn guard_field(&mut self, parsing: &mut Parsing<'_>, field: FieldIndex, absent: Block, here: &Here) {
+        let header = parsing.header;
+        let declared = &header.fields[field];
+        if let Some(when) = &declared.when {
+            let there = self.new_block();
+            self.own_condition(parsing, when, there, absent, here);
+            self.current = there;
+        }
+        match &declared.position {
+            Position::Start { bits, plus } if plus.is_empty() => {
+                let end = (bits + declared.bits).div_ceil(8);
+                if end > parsing.checked {
+                    self.must_fit(parsing, Arg::Const(u64::from(end)), absent);
+                    parsing.checked = end;
+                }
+            }
+            Position::End { bits } => self.load_from_end(parsing, field, *bits, absent, here),
+            Position::Start { .. } => {
+                self.not_yet("a header whose declaration reads a field whose place varies");
+            }
+        }
+        parsing.guarded.push(field);
+    }
+
+    /// Loads a field that stands `bits` before the header's end.
+    fn load_from_end(
+        &mut self,
+        parsing: &mut Parsing<'_>,
+        field: FieldIndex,
+        bits: u32,
+        absent: Block,
+        here: &Here,
+    ) {
+        let width = parsing.header.fields[field].bits;
+        let Some(found) = Container::new(0, width, bits / 8).filter(|_| bits.is_multiple_of(8)) else {
+            return self.not_yet("a header whose declaration reads a field of this width at its end");
+        };
+        let place = parsing.place;
+        let dst = self.remembered(place, field);
+        let length = self.in_value(parsing.length);
+        let right = Arg::Const(u64::from(bits / 8));
+        let distance = Arg::Value(self.fresh(|dst| Op::Alu { op: AluOp::Sub, dst, left: length, right }));
+        let size = found.size;
+        self.far_from(parsing, distance, size.bytes(), absent, here, |this, _| {
+            let src = this.fresh(|dst| Op::Read { dst, offset: 0, size });
+            let src = Arg::Value(this.extract(src, size, found.shift, found.width));
+            this.op(Op::Copy { dst, src });
+        });
+    }
+
+    fn own_branch(
+        &mut self,
+        parsing: &mut Parsing<'_>,
+        expr: &Expr,
+        then: Block,
+        otherwise: Block,
+        here: &Here,
+    ) {
         match &expr.kind {
             ExprKind::Const(Constant::Bool(value)) => {
                 self.end(End::Goto(if *value { then } else { otherwise }))
             }
-            ExprKind::Not(inner) => self.own_branch(parsing, inner, otherwise, then),
+            ExprKind::Not(inner) => self.own_branch(parsing, inner, otherwise, then, here),
             ExprKind::And(parts) => {
                 for part in parts {
                     let next = self.new_block();
-                    self.own_branch(parsing, part, next, otherwise);
+                    self.own_branch(parsing, part, next, otherwise, here);
                     self.current = next;
                 }
                 self.end(End::Goto(then));
@@ -279,16 +431,22 @@ impl Specialiser<'_> {
             ExprKind::Or(parts) => {
                 for part in parts {
                     let next = self.new_block();
-                    self.own_branch(parsing, part, then, next);
+                    // What one alternative finds out does not hold where it fails.
+                    self.own_condition(parsing, part, then, next, here);
                     self.current = next;
                 }
                 self.end(End::Goto(otherwise));
             }
-            ExprKind::Own(field) => self.own_bits(parsing, *field, 0, otherwise, then),
+            ExprKind::Own(field) => {
+                self.guard(parsing, expr, otherwise, here);
+                self.own_bits(parsing, *field, 0, otherwise, then);
+            }
             ExprKind::Compare { op, left, right } => {
+                self.guard(parsing, expr, otherwise, here);
                 self.own_compare(parsing, *op, left, right, then, otherwise)
             }
             ExprKind::In { value, set, negated } => {
+                self.guard(parsing, expr, otherwise, here);
                 let (then, otherwise) = if *negated { (otherwise, then) } else { (then, otherwise) };
                 let value = self.own_number(parsing, value);
                 let value = self.in_value(value);
@@ -315,6 +473,7 @@ impl Specialiser<'_> {
         if matches!(op, CompareOp::Equal | CompareOp::NotEqual)
             && let ExprKind::Const(Constant::Uint(value)) = right.kind
             && let ExprKind::Own(field) = left.kind
+            && static_bit(&parsing.header.fields[field]).is_some()
         {
             return self.own_bits(parsing, field, value, yes, no);
         }

@@ -7,13 +7,13 @@ use std::collections::HashMap;
 
 use cranelift_entity::EntityRef;
 use pktc_bpf::{AluOp, Condition, Size, Width};
-use pktc_semantics::typed::{Expr, ExprKind, Header, Value as Value64};
+use pktc_semantics::typed::{Expr, ExprKind, FieldIndex, Header, HeaderId, Scope, Value as Value64};
 
 use super::follow::Following;
 use super::state::{Counts, Pending, State};
 use super::{Here, Specialiser};
 use crate::flow::{Arg, Block, End, Op, Value};
-use crate::layout::{certain_bytes, conditional_groups, static_bit};
+use crate::layout::{certain_bytes, conditional_groups, low_bits, static_bit};
 use crate::rule::{Item, ItemId, Part, Place, Slot, SlotId};
 
 /// Loads of the header at the cursor that are already made on this way.
@@ -28,9 +28,12 @@ impl Loaded {
 }
 
 /// A header that is being parsed.
+#[derive(Clone)]
 pub(super) struct Parsing<'h> {
     pub(super) place: Place,
     pub(super) header: &'h Header,
+    /// How many bytes make it present, if it may be cut.
+    pub(super) needs: Option<u32>,
     /// Whether `left` holds.
     pub(super) enclosed: bool,
     /// Bytes from its start that are known to exist.
@@ -41,6 +44,10 @@ pub(super) struct Parsing<'h> {
     pub(super) end_matters: bool,
     /// How many bytes from its start on it claims, once that is computed.
     pub(super) content: Option<Value>,
+    /// Fields that are not always there, but are on this way.
+    pub(super) guarded: Vec<FieldIndex>,
+    /// Bytes of the payload that were read on this way.
+    pub(super) behind: Vec<((u32, u32), Value)>,
     /// The header's loads that rules ahead read as well.
     pub(super) wanted: Vec<(u32, Size, SlotId)>,
 }
@@ -54,12 +61,13 @@ impl<'a> Specialiser<'a> {
         let short = self.malformed_block(place, here);
         self.fits(&mut parsing, short);
         let here = &self.tell_claims(&mut parsing, here);
+        self.remember_cited(&mut parsing, here);
         let broken = self.malformed_block(place, here);
         if let Some(next) = self.only_leads_on(place, enclosed, here) {
             let following = Following { place, next, enclosed, counts, taken: Vec::new() };
             return self.dispatch(parsing, &following, true, here);
         }
-        self.is_valid(&mut parsing, broken);
+        self.is_valid(&mut parsing, broken, here);
         self.is_whole(&mut parsing, broken);
         let mut state = here.rest.clone();
         self.now_present(&mut parsing, &mut state, counts, here);
@@ -70,6 +78,10 @@ impl<'a> Specialiser<'a> {
     /// Where nothing ahead asks of the header at `place` but what follows one of its `next` lines: that line.
     /// A header that is broken and one that selects nothing then come to the same, so selecting comes first.
     fn only_leads_on(&self, place: Place, enclosed: bool, here: &Here) -> Option<usize> {
+        let elsewhere = |pending: &Pending| self.outlook.can_open(pending, place.scope);
+        if here.rest.pending.iter().any(elsewhere) {
+            return None;
+        }
         let asked = here.needs.items.iter().any(|item| self.owner(ItemId::new(item)) == Some(place));
         let malformed = here.needs.ask_malformed(place.scope, place.header);
         let lengths = [Slot::PayloadLength(place), Slot::Truncated(place)];
@@ -79,10 +91,15 @@ impl<'a> Specialiser<'a> {
         let header = self.outlook.graph.header(place.header);
         let mut matter = (0..header.next.len()).filter(|&next| {
             let follow = Pending::Follow { place, next, enclosed, counts: Vec::new(), taken: Vec::new() };
-            self.outlook.matters(&follow, &here.needs)
+            self.outlook.matters(&follow, &here.needs, &here.rest.opened)
         });
         let only = matter.next()?;
         matter.next().is_none().then_some(only)
+    }
+
+    pub(super) fn shortest(&self, scope: Scope, header: HeaderId) -> u32 {
+        let graph = self.outlook.graph;
+        shortest(graph.header(header), graph.program.needs(header, scope))
     }
 
     /// Starts on the header at `place`.
@@ -96,12 +113,15 @@ impl<'a> Specialiser<'a> {
         Parsing {
             place,
             header: self.outlook.graph.header(place.header),
+            needs: self.outlook.graph.program.needs(place.header, place.scope),
             enclosed,
             checked: 0,
             loaded: Loaded::default(),
             length: Arg::Const(0),
             end_matters: self.end_matters(place, here),
             content: None,
+            guarded: Vec::new(),
+            behind: Vec::new(),
             wanted: wanted.collect(),
         }
     }
@@ -115,8 +135,8 @@ impl<'a> Specialiser<'a> {
         };
         let follows = |next: usize| {
             let (counts, taken) = (Vec::new(), Vec::new());
-            self.outlook
-                .matters(&Pending::Follow { place, next, enclosed: false, counts, taken }, &here.needs)
+            let follow = Pending::Follow { place, next, enclosed: false, counts, taken };
+            self.outlook.matters(&follow, &here.needs, &here.rest.opened)
         };
         let header = self.outlook.graph.header(place.header);
         !self.needed_slots(here, behind).is_empty() || (0..header.next.len()).any(follows)
@@ -130,18 +150,35 @@ impl<'a> Specialiser<'a> {
     }
 
     /// Goes on in a new block only if the header at the cursor fits and is valid; sets its length.
-    pub(super) fn fits_and_valid(&mut self, parsing: &mut Parsing<'_>, broken: Block) {
+    pub(super) fn fits_and_valid(&mut self, parsing: &mut Parsing<'_>, broken: Block, here: &Here) {
         self.fits(parsing, broken);
-        self.is_valid(parsing, broken);
+        self.is_valid(parsing, broken, here);
         self.is_whole(parsing, broken);
     }
 
     /// Goes on in a new block only if the least of the header is there.
     fn fits(&mut self, parsing: &mut Parsing<'_>, broken: Block) {
-        let shortest = shortest(parsing.header);
+        let shortest = shortest(parsing.header, parsing.needs);
         if shortest > 0 {
             self.must_fit(parsing, Arg::Const(u64::from(shortest)), broken);
             parsing.checked = shortest;
+        }
+    }
+
+    /// Keeps the fields that declarations of headers behind this one speak of.
+    fn remember_cited(&mut self, parsing: &mut Parsing<'_>, here: &Here) {
+        let (graph, place) = (self.outlook.graph, parsing.place);
+        let cited = graph.cited(place.header).filter(|&(reader, _)| {
+            let (place, counts) = (Place { header: reader, ..place }, Counts::new());
+            let pending = Pending::Header { place, enclosed: false, counts };
+            self.outlook.matters(&pending, &here.needs, &here.rest.opened)
+        });
+        let mut fields: Vec<FieldIndex> = cited.map(|(_, field)| field).collect();
+        fields.dedup();
+        for field in fields {
+            let dst = self.remembered(place, field);
+            let src = self.own_field(parsing, field);
+            self.op(Op::Copy { dst, src });
         }
     }
 
@@ -149,7 +186,7 @@ impl<'a> Specialiser<'a> {
     fn tell_claims(&mut self, parsing: &mut Parsing<'_>, here: &Here) -> Here {
         let mut here = here.clone();
         if self.claims && !parsing.enclosed && !parsing.header.claims.is_empty() {
-            parsing.content = self.content(parsing);
+            parsing.content = self.content(parsing, &here);
             parsing.content.into_iter().for_each(|content| self.op(Op::Claims { content }));
             here.rest.claimed = true;
         }
@@ -157,18 +194,18 @@ impl<'a> Specialiser<'a> {
     }
 
     /// Goes on in a new block only if the header's `valid` clauses hold and its length is one; sets its length.
-    pub(super) fn is_valid(&mut self, parsing: &mut Parsing<'_>, broken: Block) {
+    pub(super) fn is_valid(&mut self, parsing: &mut Parsing<'_>, broken: Block, here: &Here) {
         for condition in &parsing.header.valid {
             let ok = self.new_block();
             let (checked, loaded) = (parsing.checked, parsing.loaded.clone());
             self.reach_own(parsing, condition, ok);
-            self.own_condition(parsing, condition, ok, broken);
+            self.own_condition(parsing, condition, ok, broken, here);
             self.current = ok;
             if parsing.checked != checked {
                 (parsing.checked, parsing.loaded) = (checked, loaded);
             }
         }
-        parsing.length = self.own_length(parsing, broken);
+        parsing.length = self.own_length(parsing, broken, here);
     }
 
     /// Goes on in a new block only if the fields that `condition` reads are there: where a header may be cut
@@ -183,8 +220,8 @@ impl<'a> Specialiser<'a> {
 
     /// Goes on in a new block only if all of the header is there.
     pub(super) fn is_whole(&mut self, parsing: &mut Parsing<'_>, broken: Block) {
-        let known = Arg::Const(u64::from(shortest(parsing.header)));
-        if parsing.header.needs.is_none() && parsing.length != known {
+        let known = Arg::Const(u64::from(shortest(parsing.header, parsing.needs)));
+        if parsing.needs.is_none() && parsing.length != known {
             self.must_fit(parsing, parsing.length, broken);
             if let Arg::Const(length) = parsing.length {
                 parsing.checked = parsing.checked.max(length as u32);
@@ -207,20 +244,48 @@ impl<'a> Specialiser<'a> {
     }
 
     /// The header's length in bytes, as its fields say.
-    fn own_length(&mut self, parsing: &mut Parsing<'_>, broken: Block) -> Arg {
+    fn own_length(&mut self, parsing: &mut Parsing<'_>, broken: Block, here: &Here) -> Arg {
         let header = parsing.header;
         if let Some(length) = static_length(header) {
             return Arg::Const(length);
         }
         let fixed = u64::from(header.fixed_bytes);
         let Some(length) = &header.length else {
-            let whole = header.needs.is_none();
+            let whole = parsing.needs.is_none();
             return if whole || parsing.end_matters {
-                self.length_of_fields(parsing)
+                self.length_of_fields(parsing, here)
             } else {
                 Arg::Const(fixed)
             };
         };
+        if own_end(header, length) > parsing.checked {
+            return self.length_that_may_be_cut(parsing, length, broken);
+        }
+        self.declared_length(parsing, length, broken)
+    }
+
+    /// Of a header that may be cut before what says its length: all that there is, where it is.
+    fn length_that_may_be_cut(&mut self, parsing: &mut Parsing<'_>, length: &Expr, broken: Block) -> Arg {
+        if !parsing.end_matters {
+            return Arg::Const(u64::from(parsing.header.fixed_bytes));
+        }
+        let (cut, join, checked) = (self.new_block(), self.new_block(), parsing.checked);
+        let loaded = parsing.loaded.clone();
+        self.reach_own(parsing, length, cut);
+        let result = self.declared_length(parsing, length, broken);
+        self.end(End::Goto(join));
+        self.current = cut;
+        let dst = self.header_values(parsing.place).length;
+        self.op(Op::Remaining { dst });
+        self.end(End::Goto(join));
+        self.current = join;
+        (parsing.checked, parsing.loaded) = (checked, loaded);
+        result
+    }
+
+    fn declared_length(&mut self, parsing: &mut Parsing<'_>, length: &Expr, broken: Block) -> Arg {
+        let header = parsing.header;
+        let fixed = u64::from(header.fixed_bytes);
         let src = self.own_number(parsing, length);
         let length = self.header_values(parsing.place).length;
         self.op(Op::Copy { dst: length, src });
@@ -240,28 +305,36 @@ impl<'a> Specialiser<'a> {
         Arg::Value(length)
     }
 
-    fn length_of_fields(&mut self, parsing: &mut Parsing<'_>) -> Arg {
+    fn length_of_fields(&mut self, parsing: &mut Parsing<'_>, here: &Here) -> Arg {
         let header = parsing.header;
         let fixed = u64::from(header.fixed_bytes);
         let groups = conditional_groups(header);
-        let length = self.header_values(parsing.place).length;
-        self.op(Op::Copy { dst: length, src: Arg::Const(fixed) });
+        let sum = self.value("");
+        self.op(Op::Copy { dst: sum, src: Arg::Const(fixed) });
         for (first, bits) in groups {
             let Some(when) = &header.fields[first].when else { continue };
             let (there, join) = (self.new_block(), self.new_block());
-            self.own_condition(parsing, when, there, join);
+            self.own_condition(parsing, when, there, join, here);
             self.current = there;
             let right = Arg::Const(u64::from(bits / 8));
-            self.op(Op::Alu { op: AluOp::Add, dst: length, left: length, right });
+            self.op(Op::Alu { op: AluOp::Add, dst: sum, left: sum, right });
             self.end(End::Goto(join));
             self.current = join;
         }
+        // A sum that grows tells no bound of itself.
+        let length = self.header_values(parsing.place).length;
+        let right = Arg::Const(low_bits(64 - longest(header).leading_zeros()));
+        self.op(Op::Alu { op: AluOp::And, dst: length, left: sum, right });
         Arg::Value(length)
     }
 
     /// Notes that the header is present: loads what is needed of it, and makes what follows it pending.
     fn now_present(&mut self, parsing: &mut Parsing<'_>, state: &mut State, counts: Counts, here: &Here) {
         let place = parsing.place;
+        if place.scope != Scope::default() && !state.opened.contains(&place.scope) {
+            state.opened.push(place.scope);
+            state.opened.sort_unstable();
+        }
         if let Some(item) = self.item_of(place) {
             state.present.insert(item.index());
             self.load_slots(parsing, item, here);
@@ -272,7 +345,7 @@ impl<'a> Specialiser<'a> {
                 let (enclosed, counts) = (parsing.enclosed, counts.clone());
                 Pending::Follow { place, next, enclosed, counts, taken: Vec::new() }
             })
-            .filter(|follow| self.outlook.matters(follow, &here.needs))
+            .filter(|follow| self.outlook.matters(follow, &here.needs, &state.opened))
             .collect();
         if follows.is_empty() {
             return;
@@ -354,7 +427,7 @@ impl<'a> Specialiser<'a> {
         self.take_part(&mut parsing, *item, part, absent, here);
         let mut with = state.clone();
         with.present.insert(item.index());
-        let absent_parsing = Parsing { loaded, checked, ..parsing_copy(&parsing) };
+        let absent_parsing = Parsing { loaded, checked, ..parsing.clone() };
         self.resolve_parts(others, parsing, with, here);
         self.current = absent;
         self.resolve_parts(others, absent_parsing, state, here);
@@ -371,7 +444,7 @@ impl<'a> Specialiser<'a> {
     ) {
         if let Some(when) = &part.when {
             let there = self.new_block();
-            self.own_condition(parsing, when, there, absent);
+            self.own_condition(parsing, when, there, absent, here);
             self.current = there;
         }
         if part.in_payload {
@@ -393,7 +466,20 @@ impl<'a> Specialiser<'a> {
         absent: Block,
         here: &Here,
     ) {
-        if let Some(content) = self.content(parsing) {
+        self.at_payload(parsing, end, absent, here, |this, parsing| this.load_slots(parsing, item, here));
+    }
+
+    /// Goes on in a new block only if there are `end` bytes behind the header: there `read` may read them, behind
+    /// `parsing.length`, and nothing else.
+    pub(super) fn at_payload(
+        &mut self,
+        parsing: &mut Parsing<'_>,
+        end: u32,
+        absent: Block,
+        here: &Here,
+        read: impl FnOnce(&mut Self, &mut Parsing<'_>),
+    ) {
+        if let Some(content) = self.content(parsing, here) {
             let right = self.sum(parsing.length, u64::from(end));
             let ok = self.new_block();
             let (condition, width) = (Condition::Slt, Width::W64);
@@ -401,7 +487,7 @@ impl<'a> Specialiser<'a> {
             self.current = ok;
         }
         if longest(parsing.header) > NEAR {
-            return self.take_far_payload(parsing, item, end, absent, here);
+            return self.far_from(parsing, parsing.length, end, absent, here, read);
         }
         let ok = self.new_block();
         let (base, bytes) = match parsing.length {
@@ -410,21 +496,23 @@ impl<'a> Specialiser<'a> {
         };
         self.end(End::Check { base, bytes, ok, short: absent });
         self.current = ok;
-        self.load_slots(parsing, item, here);
+        read(self, parsing);
     }
 
-    /// The same behind a header that may be longer than what can be reached from its start: goes there and back.
-    fn take_far_payload(
+    /// Goes on in a new block only if there are `end` bytes `distance` behind the cursor, which may be farther than
+    /// what can be reached from there: goes there for `read`, for which the header is 0 bytes long, and back.
+    pub(super) fn far_from(
         &mut self,
         parsing: &mut Parsing<'_>,
-        item: ItemId,
+        distance: Arg,
         end: u32,
         absent: Block,
         here: &Here,
+        read: impl FnOnce(&mut Self, &mut Parsing<'_>),
     ) {
         let position = self.value("position");
         self.op(Op::Position { dst: position });
-        self.op(Op::Advance { by: parsing.length });
+        self.op(Op::Advance { by: distance });
         let (there, ok, missing, back) =
             (self.new_block(), self.new_block(), self.new_block(), self.new_block());
         self.end(End::Goto(there));
@@ -432,12 +520,12 @@ impl<'a> Specialiser<'a> {
         self.end(End::Check { base: None, bytes: Arg::Const(u64::from(end)), ok, short: missing });
         let bytes = Arg::Const(u64::from(parsing.checked));
         // The header was there before, so going back cannot fail.
-        let lost = self.block_for(here.decision, here.rest.clone());
+        let lost = self.block_for(here.decision, State { cursor: None, ..here.rest.clone() });
         self.current = missing;
         self.end(End::Seek { position, bytes, ok: absent, short: lost });
         self.current = ok;
         let header = std::mem::replace(&mut parsing.length, Arg::Const(0));
-        self.load_slots(parsing, item, here);
+        read(self, parsing);
         parsing.length = header;
         self.end(End::Seek { position, bytes, ok: back, short: lost });
         self.current = back;
@@ -456,7 +544,7 @@ impl<'a> Specialiser<'a> {
 
     /// How many bytes from the header's start on are claimed for header and content, by itself and by what
     /// encloses it; `None` if nothing claims any.
-    pub(super) fn content(&mut self, parsing: &mut Parsing<'_>) -> Option<Value> {
+    pub(super) fn content(&mut self, parsing: &mut Parsing<'_>, here: &Here) -> Option<Value> {
         if parsing.header.claims.is_empty() {
             return parsing.enclosed.then_some(self.left);
         }
@@ -466,7 +554,7 @@ impl<'a> Specialiser<'a> {
         /// More than any packet holds.
         const ENDLESS: u64 = 1 << 30;
         let unclaimed = if parsing.enclosed { Arg::Value(self.left) } else { Arg::Const(ENDLESS) };
-        let content = self.claimed(parsing, unclaimed);
+        let content = self.claimed(parsing, unclaimed, here);
         if parsing.enclosed {
             self.at_most(content, self.left);
         }
@@ -474,7 +562,7 @@ impl<'a> Specialiser<'a> {
     }
 
     /// How many bytes from its start on the header itself claims; `unclaimed` where it claims none.
-    fn claimed(&mut self, parsing: &mut Parsing<'_>, unclaimed: Arg) -> Value {
+    fn claimed(&mut self, parsing: &mut Parsing<'_>, unclaimed: Arg, here: &Here) -> Value {
         let header = parsing.header;
         let content = self.value("content");
         let done = self.new_block();
@@ -483,7 +571,7 @@ impl<'a> Specialiser<'a> {
             let before = parsing.loaded.clone();
             if let Some(when) = &claim.when {
                 let holds = self.new_block();
-                self.own_condition(parsing, when, holds, otherwise);
+                self.own_condition(parsing, when, holds, otherwise, here);
                 self.current = holds;
             }
             let src = self.own_number(parsing, &claim.value);
@@ -509,20 +597,20 @@ impl<'a> Specialiser<'a> {
         for slot in self.needed_slots(here, of_place) {
             let dst = self.slot(slot);
             if matches!(self.outlook.rules.slots[slot], Slot::Truncated(_)) {
-                self.truncated(dst, parsing);
+                self.truncated(dst, parsing, here);
             } else {
-                let content = self.content(parsing);
+                let content = self.content(parsing, here);
                 self.payload_length(dst, content, parsing.length);
             }
         }
     }
 
-    fn truncated(&mut self, dst: Value, parsing: &mut Parsing<'_>) {
+    fn truncated(&mut self, dst: Value, parsing: &mut Parsing<'_>, here: &Here) {
         self.op(Op::Copy { dst, src: Arg::Const(0) });
         if parsing.header.claims.is_empty() {
             return;
         }
-        let content = self.claimed(parsing, Arg::Const(0));
+        let content = self.claimed(parsing, Arg::Const(0), here);
         let join = self.new_block();
         let remaining = self.beyond_reach(content, join);
         let cut = self.new_block();
@@ -608,24 +696,10 @@ impl<'a> Specialiser<'a> {
     }
 }
 
-fn parsing_copy<'h>(parsing: &Parsing<'h>) -> Parsing<'h> {
-    Parsing {
-        place: parsing.place,
-        header: parsing.header,
-        enclosed: parsing.enclosed,
-        checked: parsing.checked,
-        loaded: parsing.loaded.clone(),
-        length: parsing.length,
-        end_matters: parsing.end_matters,
-        content: parsing.content,
-        wanted: parsing.wanted.clone(),
-    }
-}
-
-/// No instance of `header` that is present is shorter.
-pub(super) fn shortest(header: &Header) -> u32 {
-    let certain = certain_bytes(header);
-    if header.needs.is_some() {
+/// No instance of `header` that is present is shorter; see [`certain_bytes`] for `needs`.
+pub(super) fn shortest(header: &Header, needs: Option<u32>) -> u32 {
+    let certain = certain_bytes(header, needs);
+    if needs.is_some() {
         return certain;
     }
     certain.max(super::number::least(header, header.length.as_ref()) as u32)

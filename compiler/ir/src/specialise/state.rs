@@ -1,10 +1,10 @@
 //! What is known of the packet at one point of the program, at compile time.
 
-use pktc_semantics::typed::{HeaderId, UnionId};
+use pktc_semantics::typed::{HeaderId, Scope, UnionId};
 
 use crate::decide::{BitSet, Needs};
-use crate::graph::Graph;
-use crate::rule::{Item, ItemId, Place, RuleProgram};
+use crate::graph::{Graph, Scoped, edges, entered};
+use crate::rule::{Item, ItemId, Part, Place, RuleProgram};
 use cranelift_entity::EntityRef;
 
 /// Knowledge: an item that is neither present nor reachable by what is pending is absent.
@@ -20,6 +20,8 @@ pub(super) struct State {
     pub(super) pending: Vec<Pending>,
     /// The header at whose start the cursor stands, while something pending wants to know.
     pub(super) cursor: Option<Place>,
+    /// Packets inside this one that a header was found in: nothing else opens them.
+    pub(super) opened: Vec<Scope>,
     /// Whether it was told what the packet claims ([`crate::flow::Op::Claims`]).
     pub(super) claimed: bool,
 }
@@ -33,7 +35,7 @@ pub(super) enum Pending {
     /// A header was selected and starts at the cursor.
     Header { place: Place, enclosed: bool, counts: Counts },
     /// A header is present; one of its `next` lines is to be followed. `taken`: what the lines before it chose.
-    Follow { place: Place, next: usize, enclosed: bool, counts: Counts, taken: Vec<HeaderId> },
+    Follow { place: Place, next: usize, enclosed: bool, counts: Counts, taken: Vec<Scoped> },
     /// A member of a repeating union was selected and starts at the cursor.
     Group { first: Place, union: UnionId, enclosed: bool, counts: Counts },
     /// Whether the item is there is in a value.
@@ -66,60 +68,87 @@ impl Outlook<'_> {
         match &self.rules.items[item] {
             Item::Header(place) => self.leads_to_place(pending, *place),
             Item::Part(part) => self.leads_to_place(pending, part.place),
-            Item::Member { union, .. } => self.graph.program.unions[*union]
+            Item::Member { scope, union, .. } => self.graph.program.unions[*union]
                 .members
                 .iter()
-                .any(|&member| self.leads_to_header(pending, member)),
+                .any(|&member| self.leads_to_header(pending, (*scope, member))),
+        }
+    }
+
+    /// The packet that an item belongs to.
+    fn scope_of(&self, item: ItemId) -> Scope {
+        match &self.rules.items[item] {
+            Item::Header(place) | Item::Part(Part { place, .. }) => place.scope,
+            Item::Member { scope, .. } => *scope,
         }
     }
 
     fn leads_to_place(&self, pending: &Pending, wanted: Place) -> bool {
         match pending {
-            Pending::Header { place, .. } if place.header == wanted.header => {
-                wanted.index == place.index
-                    || wanted.index > place.index && self.graph.follows(place.header, place.header)
+            Pending::Header { place, .. } if place.scoped() == wanted.scoped() => {
+                wanted.index == place.index || wanted.index > place.index && self.graph.recurs(place.header)
             }
-            Pending::Follow { place, .. } if place.header == wanted.header && wanted.index <= place.index => {
+            Pending::Follow { place, .. }
+                if place.scoped() == wanted.scoped() && wanted.index <= place.index =>
+            {
                 false
             }
-            other => self.leads_to_header(other, wanted.header),
+            other => self.leads_to_header(other, wanted.scoped()),
         }
     }
 
     /// Whether following `pending` can meet `header`, malformed or not.
-    pub(super) fn leads_to_header(&self, pending: &Pending, header: HeaderId) -> bool {
+    pub(super) fn leads_to_header(&self, pending: &Pending, header: Scoped) -> bool {
+        self.heads(pending).into_iter().any(|head| head == header || self.graph.leads(head, header))
+    }
+
+    /// Whether following `pending` can open the packet `scope`.
+    pub(super) fn can_open(&self, pending: &Pending, scope: Scope) -> bool {
+        let inside = pending.at().is_some_and(|place| place.scope == scope);
+        let mut heads = self.heads(pending).into_iter();
+        !inside && heads.any(|head| head.0 == scope || self.graph.opens(head, scope))
+    }
+
+    /// The headers that following `pending` starts with.
+    fn heads(&self, pending: &Pending) -> Vec<Scoped> {
         match pending {
-            Pending::Header { place, .. } => {
-                place.header == header || self.graph.follows(place.header, header)
-            }
+            Pending::Header { place, .. } => vec![place.scoped()],
             Pending::Follow { place, next, .. } => {
-                crate::graph::edges(&self.graph.header(place.header).next[*next])
-                    .into_iter()
-                    .any(|(_, target)| target == header || self.graph.follows(target, header))
+                let edges = edges(&self.graph.header(place.header).next[*next]);
+                edges.into_iter().filter_map(|(_, target)| entered(place.scope, target)).collect()
             }
-            Pending::Group { union, .. } => {
+            Pending::Group { first, union, .. } => {
                 let members = &self.graph.program.unions[*union].members;
-                members.iter().any(|&member| member == header || self.graph.follows(member, header))
+                members.iter().map(|&member| (first.scope, member)).collect()
             }
-            Pending::Stored { .. } => false,
+            Pending::Stored { .. } => Vec::new(),
         }
     }
 
     /// Whether following `pending` can decide anything that is needed.
-    pub(super) fn matters(&self, pending: &Pending, needs: &Needs) -> bool {
-        needs.items.iter().any(|item| self.leads_to_item(pending, ItemId::new(item)))
-            || needs
-                .malformed
-                .iter()
-                .flat_map(|suspects| &suspects.headers)
-                .any(|&header| self.leads_to_header(pending, header))
+    pub(super) fn matters(&self, pending: &Pending, needs: &Needs, opened: &[Scope]) -> bool {
+        let scopes = opened.iter().filter(|&&scope| self.can_open(pending, scope));
+        let closed: Vec<Scope> = scopes.copied().collect();
+        let open = |scope: Scope| {
+            !closed.iter().any(|closed| closed.inner <= scope.inner && closed.quoted <= scope.quoted)
+        };
+        let items = needs.items.iter().map(ItemId::new);
+        items.filter(|&item| open(self.scope_of(item))).any(|item| self.leads_to_item(pending, item))
+            || needs.malformed.iter().any(|suspects| {
+                let mut headers = suspects.headers.iter();
+                open(suspects.scope)
+                    && headers.any(|&header| self.leads_to_header(pending, (suspects.scope, header)))
+            })
     }
 
     /// Forgets what no longer matters, so that more ways meet.
     pub(super) fn restrict(&self, mut state: State, needs: &Needs) -> State {
         state.present = needs.items.both(&state.present);
         state.stored = needs.items.both(&state.stored);
-        state.pending.retain(|pending| self.matters(pending, needs));
+        let State { pending, opened, .. } = &mut state;
+        pending.retain(|pending| self.matters(pending, needs, opened));
+        let (pending, opened) = (&state.pending, &mut state.opened);
+        opened.retain(|&scope| pending.iter().any(|pending| self.can_open(pending, scope)));
         state.malformed = state.malformed.iter().filter_map(|&place| representative(place, needs)).collect();
         state.malformed.sort_unstable();
         state.malformed.dedup();

@@ -39,7 +39,13 @@ pub(crate) fn constant(name: &str, verdict: i32, frags: bool) -> Vec<u8> {
     let program = Program { name: name.into(), frags, insns: vec![set, Insn::Exit], lines, stack: 0 };
     let metadata = Metadata {
         counters: Vec::new(),
-        programs: vec![ProgramInfo { counters: None, name: name.into(), rules: Vec::new() }],
+        programs: vec![ProgramInfo {
+            chain_on: None,
+            counters: None,
+            priority: None,
+            name: name.into(),
+            rules: Vec::new(),
+        }],
         schema: SCHEMA,
         sets: Vec::new(),
         source: SourceInfo { path: "edge.pkt".into(), sha256: "0".repeat(64) },

@@ -31,7 +31,7 @@ use crate::vcode::{Base, Terminator, VBlockId, VInsn, VReg};
 
 /// Bytes of the window: an Ethernet header, four tags, and the longest IPv4 and TCP headers are 150.
 pub(super) const BYTES: u32 = 208;
-const TOTAL: i16 = -(crate::counters::FRAME as i16) - 8;
+const TOTAL: i16 = -(crate::maps::FRAME as i16) - 8;
 const ORIGIN: i16 = TOTAL - 8;
 /// Where the packet's start lies in the frame.
 const START: i16 = ORIGIN - BYTES as i16 - 6;

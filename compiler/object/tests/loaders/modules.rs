@@ -27,8 +27,10 @@ impl Case {
         let counters = maps.iter().find(|map| map.kind == MapKind::PerCpuArray);
         let counters = counters.map(|map| CounterRange { count: 2, first: 0, map: map.name.clone() });
         let programs_info = programs.iter().map(|program| ProgramInfo {
+            chain_on: None,
             counters: counters.clone(),
             name: program.name.clone(),
+            priority: None,
             rules: vec![rule(0, "default", 2), rule(1, "broken", 3)],
         });
         let metadata = Metadata {

@@ -1,6 +1,7 @@
 //! The standard library's headers, against the RFCs, by hand.
 
-use pktc_semantics::typed::{Header, NextKind, Position, Program};
+use pktc_semantics::typed::{Header, NextKind, Position, Program, Target};
+use pktc_syntax::ast::Scope;
 
 use crate::support::program;
 
@@ -277,6 +278,93 @@ fn icmp_and_icmpv6() {
 }
 
 /// Every header of the library is above; a new one needs its layout by hand, too.
+/// RFC 2784, section 2; RFC 2890, section 2.
+#[test]
+fn generic_routing_encapsulation() {
+    assert_layout(
+        "gre",
+        4,
+        &[
+            ("c", 0, 1),
+            ("r", 1, 1),
+            ("k", 2, 1),
+            ("s", 3, 1),
+            ("_", 4, 9),
+            ("version", 13, 3),
+            ("proto", 16, 16),
+            ("~checksum", 32, 16),
+            ("~_", 48, 16),
+            ("~key", 64, 32),
+            ("~seq", 96, 32),
+        ],
+    );
+}
+
+/// RFC 7348, section 5; RFC 8926, section 3.4; 3GPP TS 29.281, section 5.1.
+#[test]
+fn tunnels_over_udp() {
+    assert_layout("vxlan", 8, &[("flags", 0, 8), ("_", 8, 24), ("vni", 32, 24), ("_", 56, 8)]);
+    assert_layout(
+        "geneve",
+        8,
+        &[
+            ("version", 0, 2),
+            ("opt_len", 2, 6),
+            ("o", 8, 1),
+            ("c", 9, 1),
+            ("_", 10, 6),
+            ("proto", 16, 16),
+            ("vni", 32, 24),
+            ("_", 56, 8),
+            ("options", 64, 0),
+        ],
+    );
+    assert_layout(
+        "gtpu",
+        8,
+        &[
+            ("version", 0, 3),
+            ("pt", 3, 1),
+            ("_", 4, 1),
+            ("e", 5, 1),
+            ("s", 6, 1),
+            ("pn", 7, 1),
+            ("type", 8, 8),
+            ("len", 16, 16),
+            ("teid", 32, 32),
+            ("~seq", 64, 16),
+            ("~npdu", 80, 8),
+            ("~next_ext", 88, 8),
+        ],
+    );
+}
+
+/// RFC 1035, section 4.1.1; RFC 4035, section 3.
+#[test]
+fn domain_names() {
+    assert_layout(
+        "dns",
+        12,
+        &[
+            ("id", 0, 16),
+            ("qr", 16, 1),
+            ("opcode", 17, 4),
+            ("aa", 21, 1),
+            ("tc", 22, 1),
+            ("rd", 23, 1),
+            ("ra", 24, 1),
+            ("z", 25, 1),
+            ("ad", 26, 1),
+            ("cd", 27, 1),
+            ("rcode", 28, 4),
+            ("qdcount", 32, 16),
+            ("ancount", 48, 16),
+            ("nscount", 64, 16),
+            ("arcount", 80, 16),
+        ],
+    );
+}
+
 #[test]
 fn no_header_is_forgotten() {
     let program = empty();
@@ -284,18 +372,60 @@ fn no_header_is_forgotten() {
     assert_eq!(
         names,
         [
-            "ah", "arp", "dstopts", "eth", "fragment", "hip", "hopopts", "icmp", "icmpv6", "ipv4", "ipv6",
-            "mobility", "routing", "sctp", "shim6", "tcp", "udp", "vlan"
+            "ah",
+            "arp",
+            "dns",
+            "dstopts",
+            "erspan",
+            "erspan_ii",
+            "erspan_iii",
+            "esp",
+            "eth",
+            "fragment",
+            "geneve",
+            "gre",
+            "gtpu",
+            "gtpu_ext",
+            "hip",
+            "hopopts",
+            "icmp",
+            "icmpv6",
+            "igmp",
+            "ipv4",
+            "ipv6",
+            "l2tp",
+            "mobility",
+            "ntp",
+            "quic",
+            "routing",
+            "sctp",
+            "shim6",
+            "tcp",
+            "teredo",
+            "teredo_auth",
+            "teredo_origin",
+            "udp",
+            "vlan",
+            "vxlan",
+            "wireguard"
         ]
     );
 }
 
-/// The targets of a header's first `next by`, by value.
+/// The targets of a header's first `next by`, by value, with the packet that they are in.
 fn edges(program: &Program, name: &str) -> Vec<(u64, String)> {
     let NextKind::By { edges, .. } = &header(program, name).next[0].kind else {
         panic!("{name}: not by value")
     };
-    edges.iter().map(|(&value, target)| (value, program.headers[target.header].name.clone())).collect()
+    let named = |target: &Target| {
+        let scope = match target.scope {
+            None => "",
+            Some(Scope::Inner) => "inner.",
+            Some(Scope::Quoted) => "quoted.",
+        };
+        format!("{scope}{}", program.headers[target.header].name)
+    };
+    edges.iter().map(|(&value, target)| (value, named(target))).collect()
 }
 
 #[test]
@@ -312,10 +442,19 @@ fn numbers_select_the_headers_of_their_registries() {
     ];
     assert_eq!(edges(&program, "eth"), ether_types);
     assert_eq!(edges(&program, "vlan"), ether_types);
-    let upper = [name(1, "icmp"), name(6, "tcp"), name(17, "udp"), name(58, "icmpv6"), name(132, "sctp")];
-    let mut after_ipv4 = upper.to_vec();
-    after_ipv4.push(name(51, "ah"));
-    after_ipv4.sort();
+    let after_ipv4 = vec![
+        name(1, "icmp"),
+        name(2, "igmp"),
+        name(4, "inner.ipv4"),
+        name(6, "tcp"),
+        name(17, "udp"),
+        name(41, "inner.ipv6"),
+        name(47, "gre"),
+        name(50, "esp"),
+        name(51, "ah"),
+        name(58, "icmpv6"),
+        name(132, "sctp"),
+    ];
     assert_eq!(edges(&program, "ipv4"), after_ipv4);
     let mut after_ipv6 = after_ipv4;
     after_ipv6.extend([
@@ -333,8 +472,30 @@ fn numbers_select_the_headers_of_their_registries() {
     }
     for from in ["udp", "tcp"] {
         assert_eq!(header(&program, from).next.len(), 2, "a branch for each port of {from}");
-        assert_eq!(edges(&program, from), [], "{from}");
     }
+    assert_eq!(edges(&program, "tcp"), []);
+    for tunnel in ["gre", "geneve"] {
+        let carried: Vec<_> = edges(&program, tunnel);
+        assert!(
+            carried.contains(&name(0x6558, "inner.eth")) && carried.contains(&name(0x0800, "inner.ipv4"))
+        );
+        assert!(carried.iter().all(|(_, name)| name.starts_with("inner.")), "{tunnel}");
+    }
+    let quoting = |name: &str| edges(&program, name).iter().map(|&(value, _)| value).collect::<Vec<_>>();
+    assert_eq!(quoting("icmp"), [3, 4, 5, 11, 12]);
+    assert_eq!(quoting("icmpv6"), [1, 2, 3, 4]);
+    let ports = [
+        name(53, "dns"),
+        name(123, "ntp"),
+        name(443, "quic"),
+        name(1701, "l2tp"),
+        name(2152, "gtpu"),
+        name(3544, "teredo"),
+        name(4789, "vxlan"),
+        name(6081, "geneve"),
+        name(51_820, "wireguard"),
+    ];
+    assert_eq!(edges(&program, "udp"), ports);
 }
 
 #[test]
@@ -357,7 +518,7 @@ fn malformed_asks_the_packet_up_to_the_transport_headers() {
     let program = program(text);
     let names: Vec<_> = program.packet_headers.iter().map(|&id| program.headers[id].name.as_str()).collect();
     assert_eq!(names.first(), Some(&"eth"));
-    assert_eq!(names.len(), 18);
+    assert_eq!(names.len(), 24);
     assert!(!names.contains(&"mine"));
     let at = |name| names.iter().position(|&it| it == name);
     assert!(at("vlan") < at("ipv4") && at("ipv4") < at("tcp") && at("ipv6") < at("udp"));

@@ -3,7 +3,8 @@
 use pktc_semantics::typed::{Checksum, ChecksumPart, FieldDefault, FieldIndex, Type};
 
 use super::form::Form;
-use super::{Part, bytes_of, edge_to, selector};
+use super::select::{edge_to, selector};
+use super::{Part, bytes_of};
 use crate::reference::Operand;
 
 /// Fills in all checksums that are not given, innermost first, because outer ones cover inner ones.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pktc_diagnostics::{Diagnostic, Span, codes};
 use pktc_semantics::typed::{Expr, ExprKind, FieldDefault, FieldIndex, Header, HeaderId, Program, Value};
 
-use crate::reference::{Operand, View, number, takes_rest, walk, write_bits};
+use crate::reference::{Operand, View, holds, number, takes_rest, walk, write_bits};
 
 /// How often fields that depend on the length, and the length on them, are gone round before giving up.
 const ROUNDS: usize = 4;
@@ -19,6 +19,8 @@ pub(super) struct Form<'a> {
     pub(super) span: Span,
     values: Vec<Option<Operand>>,
     given: BTreeSet<FieldIndex>,
+    /// Its option list.
+    options: Vec<u8>,
     length: usize,
 }
 
@@ -36,6 +38,7 @@ impl<'a> Form<'a> {
         program: &'a Program,
         id: HeaderId,
         fields: &[(FieldIndex, Value)],
+        options: Vec<u8>,
         span: Span,
     ) -> Result<Self, Box<Diagnostic>> {
         let header = &program.headers[id];
@@ -48,7 +51,7 @@ impl<'a> Form<'a> {
             values[*field] = Some(Operand::constant(value));
         }
         let given = fields.iter().map(|(field, _)| *field).collect();
-        let mut form = Form { program, id, header, span, values, given, length: 0 };
+        let mut form = Form { program, id, header, span, values, given, options, length: 0 };
         form.settle_length()?;
         form.check_given()?;
         Ok(form)
@@ -63,6 +66,10 @@ impl<'a> Form<'a> {
         let given = fields.iter().filter(|&&field| self.is_given(field));
         for &field in fields.iter().chain(&views).chain(given) {
             self.write(&mut bytes, field);
+        }
+        if let Some(start) = self.view(&bytes).field_bytes() {
+            // As many as the length has room for.
+            bytes.iter_mut().skip(start).zip(&self.options).for_each(|(to, &from)| *to = from);
         }
         bytes
     }
@@ -88,6 +95,16 @@ impl<'a> Form<'a> {
         View { program: self.program, header: self.header, bytes, length: Some(self.length) }
     }
 
+    /// Whether a condition on its own fields holds.
+    pub(super) fn holds(&self, condition: &Expr) -> bool {
+        holds(condition, &self.view(&self.bytes()))
+    }
+
+    /// The declarations.
+    pub(super) fn program(&self) -> &'a Program {
+        self.program
+    }
+
     pub(super) fn is_given(&self, field: FieldIndex) -> bool {
         self.given.contains(&field)
     }
@@ -101,7 +118,7 @@ impl<'a> Form<'a> {
     }
 
     /// Chooses the length: room for all fields, and no more than the declaration's steps ask.
-    fn settle_length(&mut self) -> Result<(), Box<Diagnostic>> {
+    pub(super) fn settle_length(&mut self) -> Result<(), Box<Diagnostic>> {
         // At first, conditional fields that are given count as there: they may need a length to be there.
         let mut needed = self.room(|form, field| form.is_given(field) || form.is_there(field));
         for _ in 0..ROUNDS {
@@ -130,7 +147,8 @@ impl<'a> Form<'a> {
         Err(Box::new(refused.with_help("Give the field that holds the length by hand.")))
     }
 
-    /// Bytes of the unconditional fields, of the conditional ones that are there, and of the rest as given.
+    /// Bytes of the unconditional fields, of the conditional ones that are there, of the rest as given, and of the
+    /// options.
     fn room(&self, is_there: impl Fn(&Self, FieldIndex) -> bool) -> usize {
         let mut bits = 0;
         for (index, field) in self.header.fields.iter().enumerate().filter(|(_, field)| !field.is_view) {
@@ -140,7 +158,7 @@ impl<'a> Form<'a> {
                 bits += field.bits as usize;
             }
         }
-        self.header.fixed_bytes as usize + bits.div_ceil(8)
+        self.header.fixed_bytes as usize + bits.div_ceil(8) + self.options.len()
     }
 
     fn is_there(&self, field: FieldIndex) -> bool {

@@ -67,7 +67,10 @@ pub(crate) fn evaluate(expr: &Expr, operands: &dyn Operands) -> Option<Operand> 
         | ExprKind::Packet(_)
         | ExprKind::PayloadLength(_)
         | ExprKind::Payload(_)
-        | ExprKind::PayloadSlice { .. } => operands.operand(expr),
+        | ExprKind::PayloadSlice { .. }
+        | ExprKind::Option { .. }
+        | ExprKind::OptionsMalformed(_)
+        | ExprKind::Bytes { .. } => operands.operand(expr),
     }
 }
 
@@ -117,6 +120,9 @@ pub(crate) fn walk<'a>(expr: &'a Expr, visit: &mut dyn FnMut(&'a Expr)) {
         | ExprKind::Packet(_)
         | ExprKind::PayloadLength(_)
         | ExprKind::Payload(_)
-        | ExprKind::PayloadSlice { .. } => {}
+        | ExprKind::PayloadSlice { .. }
+        | ExprKind::Option { .. }
+        | ExprKind::OptionsMalformed(_)
+        | ExprKind::Bytes { .. } => {}
     }
 }

@@ -3,12 +3,13 @@
 use std::ops::Range;
 
 use pktc_semantics::typed::{
-    Expr, ExprKind, Index, Instance, Malformed, PacketField, Program, Scope, Set, SetId, Type, UnionField,
-    UnionFieldKind, UnionInstance,
+    BytesAsk, BytesOf, Expr, ExprKind, Index, Instance, Malformed, OptionAsk, OptionRef, PacketField,
+    Program, Scope, Set, SetId, Type, UnionField, UnionFieldKind, UnionInstance,
 };
 
 use super::expression::{Operands, evaluate, holds, walk};
 use super::layout::View;
+use super::options::{self, List};
 use super::parse::{Declaring, Extent, Node, parse, place_in_union};
 use super::value::Operand;
 use crate::engine::Env;
@@ -86,6 +87,21 @@ impl<'a> Packet<'a> {
                 let (_, extent) = self.instance(*instance, scope)?;
                 self.slice(&extent.content, *from, *to, &expr.ty)
             }
+            ExprKind::Option { option, ask } => self.option(*option, *ask, scope),
+            ExprKind::OptionsMalformed(instance) => {
+                let lists = self.lists(*instance, scope);
+                Some(Operand::truth(lists.iter().any(|(_, list)| list.is_broken)))
+            }
+            ExprKind::Bytes { of, ask } => {
+                let bytes = self.bytes_of(*of, scope)?;
+                match ask {
+                    BytesAsk::All => Some(Operand::Bytes(bytes.to_vec())),
+                    BytesAsk::Length => Some(Operand::Number(bytes.len() as u64)),
+                    BytesAsk::Slice { from, to } => {
+                        Operand::from_bytes(&expr.ty, bytes.get(*from as usize..*to as usize)?)
+                    }
+                }
+            }
             // The declaring header's, which `Declaring` answers, and operators, which are no operands.
             ExprKind::Own(_)
             | ExprKind::OwnPayload { .. }
@@ -98,6 +114,57 @@ impl<'a> Packet<'a> {
             | ExprKind::Binary { .. }
             | ExprKind::Default { .. }
             | ExprKind::Tuple(_) => None,
+        }
+    }
+
+    /// The option lists of a present header, with whose they are, as they lie in the packet.
+    fn lists(&self, instance: Instance, base: Scope) -> Vec<(&Node, List)> {
+        let Some((node, _)) = self.instance(instance, base) else { return Vec::new() };
+        let header = &self.program.headers[instance.header];
+        let mut holders = match header.options {
+            Some(_) => vec![node],
+            None => {
+                let all = self.present().map(|(node, _)| node).filter(|other| other.scope == node.scope);
+                all.filter(|other| header.options_from.contains(&other.header)).collect()
+            }
+        };
+        holders.sort_by_key(|node| node.start);
+        let read = |node: &Node| {
+            let declared = self.program.headers[node.header].options.as_ref();
+            declared.map(|declared| options::read(&self.view(node), declared))
+        };
+        holders.into_iter().filter_map(|node| Some((node, read(node)?))).collect()
+    }
+
+    fn option(&self, option: OptionRef, ask: OptionAsk, base: Scope) -> Option<Operand> {
+        let lists = self.lists(option.instance, base);
+        let mut all = lists.iter().flat_map(|(node, list)| list.options.iter().map(move |it| (*node, *it)));
+        let found = all.find(|(_, found)| found.kind == option.kind);
+        match ask {
+            OptionAsk::Present => Some(Operand::truth(found.is_some())),
+            OptionAsk::Length => found.map(|(_, found)| Operand::Number(found.length as u64)),
+            OptionAsk::Value { list, option, field } => {
+                let (node, found) = found?;
+                let declared = self.program.headers[list].options.as_ref()?;
+                options::value(&self.view(node), found, &declared.options[option], field)
+            }
+        }
+    }
+
+    fn bytes_of(&self, of: BytesOf, base: Scope) -> Option<&[u8]> {
+        match of {
+            BytesOf::Field { instance, field } => {
+                let view = self.view(self.instance(instance, base)?.0);
+                let (start, width) = view.bits(field)?;
+                view.bytes.get(start / 8..(start + width) / 8)
+            }
+            BytesOf::Options(instance) => {
+                options::list_bytes(&self.view(self.instance(instance, base)?.0)).map(|(_, bytes)| bytes)
+            }
+            BytesOf::UnionPayload(instance) => {
+                let (_, extent) = self.union_instance(instance, base)?;
+                Some(&self.frame[extent.content.clone()])
+            }
         }
     }
 
@@ -163,8 +230,15 @@ impl<'a> Packet<'a> {
             | ExprKind::Truncated(instance)
             | ExprKind::PayloadLength(instance)
             | ExprKind::Payload(instance)
-            | ExprKind::PayloadSlice { instance, .. } => all &= self.instance(instance, scope).is_some(),
-            ExprKind::UnionField { instance, .. } | ExprKind::UnionPresent(instance) => {
+            | ExprKind::PayloadSlice { instance, .. }
+            | ExprKind::Option { option: OptionRef { instance, .. }, .. }
+            | ExprKind::OptionsMalformed(instance)
+            | ExprKind::Bytes { of: BytesOf::Field { instance, .. } | BytesOf::Options(instance), .. } => {
+                all &= self.instance(instance, scope).is_some();
+            }
+            ExprKind::UnionField { instance, .. }
+            | ExprKind::Bytes { of: BytesOf::UnionPayload(instance), .. }
+            | ExprKind::UnionPresent(instance) => {
                 all &= self.union_instance(instance, scope).is_some();
             }
             _ => {}
@@ -175,9 +249,11 @@ impl<'a> Packet<'a> {
     fn is_malformed(&self, whose: Malformed, base: Scope) -> bool {
         let mut malformed = self.nodes.iter().filter(|node| node.extent.is_none());
         match whose {
-            Malformed::Packet => malformed.any(|node| {
-                node.scope == Scope::default() && self.program.packet_headers.contains(&node.header)
-            }),
+            Malformed::Packet(scope) => {
+                let scope = within(base, scope);
+                let asked = self.program.malformed_headers(scope);
+                malformed.any(|node| node.scope == scope && asked.contains(&node.header))
+            }
             Malformed::Header(instance) => {
                 let scope = within(base, instance.scope);
                 malformed.any(|node| {

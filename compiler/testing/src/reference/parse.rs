@@ -11,15 +11,11 @@ use std::ops::Range;
 use pktc_semantics::typed::{
     Expr, ExprKind, Header, HeaderId, Next, NextKind, Program, Scope, Set, SetId, Target, UnionId,
 };
-use pktc_syntax::ast;
 
 use super::expression::{Operands, holds, number};
 use super::layout::View;
 use super::packet::Packet;
 use super::value::Operand;
-
-/// Tunnels inside tunnels: what lies deeper cannot be named and is not parsed.
-const MAX_INNER: u8 = 3;
 
 /// A header that was selected.
 #[derive(Clone, Debug)]
@@ -94,13 +90,8 @@ impl<'p> Parser<'_, 'p> {
     }
 
     fn follow(&mut self, target: Target, from: Scope, content: Range<usize>, parent: usize) {
-        let scope = match target.scope {
-            None => from,
-            Some(_) if from.quoted => return,
-            Some(ast::Scope::Quoted) => Scope { quoted: true, ..from },
-            Some(ast::Scope::Inner) if from.inner == MAX_INNER => return,
-            Some(ast::Scope::Inner) => Scope { inner: from.inner + 1, ..from },
-        };
+        let opened = target.scope.map_or(Some(from), |kind| from.opened(kind));
+        let Some(scope) = opened else { return };
         if scope != from && self.opened.contains(&scope) {
             return;
         }
@@ -131,18 +122,19 @@ impl<'p> Parser<'_, 'p> {
     fn measure(&self, index: usize) -> Option<Extent> {
         let node = &self.packet.nodes[index];
         let header = &self.packet.program.headers[node.header];
+        let needs = self.packet.program.needs(node.header, node.scope);
         let mut view = self.packet.view(node);
-        if view.bytes.len() < header.needs.unwrap_or(header.fixed_bytes) as usize {
+        if view.bytes.len() < needs.unwrap_or(header.fixed_bytes) as usize {
             return None;
         }
-        let length = header_length(header, &view)?;
+        let length = header_length(header, needs.is_some(), &view)?;
         view.length = Some(length);
         let mut own = Declaring { packet: self.packet, scope: node.scope, view, content: 0..0 };
         let claim = claimed_end(node, header, &own);
         let content = node.start.saturating_add(length).min(node.bound);
         let end = claim.map_or(node.bound, |claim| claim.min(node.bound)).max(content);
         own.content = content..end;
-        let is_asked = |valid: &Expr| header.needs.is_none() || !own.view.is_hidden(valid);
+        let is_asked = |valid: &Expr| needs.is_none() || !own.view.is_hidden(valid);
         let valid = header.valid.iter().all(|valid| !is_asked(valid) || holds(valid, &own));
         let truncated = claim.is_some_and(|claim| claim > self.packet.frame.len());
         valid.then_some(Extent { length, content: content..end, truncated })
@@ -163,14 +155,15 @@ impl<'p> Parser<'_, 'p> {
     }
 }
 
-/// The header's length: none if it is below its unconditional fields, or beyond what there is.
-fn header_length(header: &Header, view: &View<'_>) -> Option<usize> {
+/// The header's length: none if it is below its unconditional fields, or beyond what there is, where it may not be
+/// cut.
+fn header_length(header: &Header, may_be_cut: bool, view: &View<'_>) -> Option<usize> {
     let hidden = header.length.as_ref().is_some_and(|length| view.is_hidden(length));
-    if header.needs.is_some() && hidden {
+    if may_be_cut && hidden {
         return Some(view.bytes.len());
     }
     let length = view.declared_length()?;
-    let fits = header.needs.is_some() || length <= view.bytes.len();
+    let fits = may_be_cut || length <= view.bytes.len();
     (fits && length >= header.fixed_bytes as usize).then_some(length)
 }
 
