@@ -13,7 +13,7 @@ use crate::code::CodeSection;
 use crate::data::DataSection;
 
 /// Bytes of a member of a map definition: a pointer.
-const POINTER: u32 = 8;
+pub(crate) const POINTER: u32 = 8;
 
 /// A map in the section `.maps`.
 pub(crate) struct DeclaredMap {
@@ -113,7 +113,7 @@ fn definition(btf: &mut Encoder, map: &MapDef) -> (TypeId, u32) {
 }
 
 /// A number, as map definitions write it: `int (*)[number]`.
-fn number(btf: &mut Encoder, number: u32) -> TypeId {
+pub(crate) fn number(btf: &mut Encoder, number: u32) -> TypeId {
     let int = btf.signed_int();
     let array = btf.array(int, number);
     btf.pointer(array)

@@ -20,7 +20,8 @@ const XDP_LOADER: &str = "/usr/sbin/xdp-loader";
 const LIBXDP_OBJECT: &str = "/usr/lib/x86_64-linux-gnu/bpf/xdp-dispatcher.o";
 
 const GATE: &str = "xdp gate { default pass; rule ip: eth.type == 0x0800 => drop; }\n";
-const OTHER: &str = "xdp other { default pass; rule ip: eth.type == 0x0800 => drop; }\n";
+const OTHER: &str =
+    "xdp other { priority 5; chain on pass, drop; default pass; rule ip: eth.type == 0x0800 => drop; }\n";
 const MANY: &str = "xdp NAME { default pass; }\n";
 
 fn main() {
@@ -159,6 +160,8 @@ fn with_others(steps: &Steps) {
     assert_eq!(steps.programs("taken by pktc"), ["other 5", "gate 50"]);
     gone(steps, "taken by xdp-loader");
     assert_eq!(steps.programs("second"), ["neighbour 20", "gate 50"]);
+    let status = documents(steps.said("second")).swap_remove(0);
+    assert_eq!(status["interfaces"][0]["programs"][1]["chain_on"], serde_json::json!(["tx"]));
     assert_eq!(steps.programs("own taken"), ["neighbour 20"]);
     gone(steps, "last taken");
 }
@@ -176,7 +179,7 @@ fn as_many_as_there_can_be(steps: &Steps) {
 }
 
 fn other_versions(steps: &Steps) {
-    assert_eq!(steps.programs("version 3"), ["gate 50", "other 50"]);
+    assert_eq!(steps.programs("version 3"), ["other 5", "gate 50"]);
     assert_eq!(steps.version("version 3"), 3);
     let seen = steps.said("version 3 seen by xdp-loader");
     assert!(seen.contains("version 3 higher than supported"), "{seen}");
@@ -189,9 +192,9 @@ fn other_versions(steps: &Steps) {
 fn killed(steps: &Steps) {
     for (_, said) in steps.0.iter().filter(|(name, _)| name == "killed") {
         let there = programs(said);
-        assert!(there == ["gate 50"] || there == ["gate 50", "other 50"], "{there:?}: {said}");
+        assert!(there == ["gate 50"] || there == ["other 5", "gate 50"], "{there:?}: {said}");
     }
-    assert_eq!(steps.programs("after kills"), ["gate 50", "other 50"]);
+    assert_eq!(steps.programs("after kills"), ["other 5", "gate 50"]);
     let said = steps.said("after kills");
     assert_eq!(said.matches("dispatch-").count(), 1, "{said}");
     assert!(!said.contains("pktc-new"), "{said}");
