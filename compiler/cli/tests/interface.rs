@@ -21,7 +21,7 @@ xdp gate { default pass; rule: tcp.dport == 23 => drop; rule dns: udp.sport == 5
 /// What a test does, in a network namespace.
 type Work = fn() -> Result<(), Failed>;
 
-const TRIALS: [(&str, Work); 8] = [
+const TRIALS: [(&str, Work); 10] = [
     ("a source is attached, kept, and detached", from_a_source),
     ("an object is attached by the name of its program", from_an_object),
     ("the driver decides, and skb mode is never taken silently", native_where_there_is_none),
@@ -29,6 +29,8 @@ const TRIALS: [(&str, Work); 8] = [
     ("status and stats in each format", reported),
     ("several interfaces have one program, all or none", on_several),
     ("programs are taken away by name or number", taken_away),
+    ("counts of several interfaces come together", together),
+    ("more programs than the kernel calls directly", too_many),
     ("linked programs count as they did alone", linked),
 ];
 
@@ -302,4 +304,44 @@ fn linked() -> Result<(), Failed> {
     assert!(again.contains(&no_frags) && again.contains("linked gate, last\n"), "{again}");
     assert!(again.contains("in place of its older version"), "{again}");
     session.assert("unload --iface lo", 0, "detached `linked` (id N) from lo\n")
+}
+
+/// Two versions that count by themselves, on two interfaces, get one successor.
+fn together() -> Result<(), Failed> {
+    let session = Session::new()?;
+    ip("link add pair0 type veth peer name pair1")?;
+    for (name, address) in [("pair0", "10.9.8.1/24"), ("pair1", "10.9.8.2/24")] {
+        ip(&format!("link set {name} up"))?;
+        ip(&format!("address add {address} dev {name}"))?;
+    }
+    session.write("gate.pkt", "xdp gate { default pass; rule odd: eth.type == 0x88b5 => drop; }\n")?;
+    for name in ["pair0", "pair1"] {
+        session.output(&format!("load gate.pkt --iface {name} --direct"))?;
+    }
+    // Each end gets what the other sends: one query for the other's address at least.
+    UdpSocket::bind("10.9.8.1:0")?.send_to(b"x", "10.9.8.77:9")?;
+    UdpSocket::bind("10.9.8.2:0")?.send_to(b"x", "10.9.8.78:9")?;
+    let count = |interface| Ok::<u64, Failed>(session.packets(interface)?["default"]);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
+    while count("pair0")? == 0 || count("pair1")? == 0 {
+        assert!(std::time::Instant::now() < deadline, "no packet reached the programs");
+    }
+    let before = count("pair0")? + count("pair1")?;
+    session.output("load gate.pkt --iface pair0,pair1,pair0 --direct")?;
+    assert!(count("pair0")? >= before);
+    session.output("unload --iface pair0")?;
+    session.output("unload --iface pair1").map(drop)
+}
+
+fn too_many() -> Result<(), Failed> {
+    let session = Session::new()?;
+    session.output("build gate.pkt")?;
+    let object = std::fs::read(session.0.path().join("gate.o"))?;
+    let options = pktc_loader::LoadOptions { program: Some("gate".into()), ..Default::default() };
+    let loaded: Result<Vec<_>, _> = (0..=48).map(|_| pktc_loader::load(&object, &options)).collect();
+    let loaded = loaded?;
+    let (_, warning) = session.output("status")?;
+    assert!(warning.starts_with("warning: the kernel calls at most 48 XDP programs directly"), "{warning}");
+    drop(loaded);
+    Ok(())
 }

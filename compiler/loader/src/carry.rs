@@ -42,13 +42,15 @@ pub(crate) struct Old {
 }
 
 impl Old {
-    /// `None`: it has no metadata, so nothing is known of its counts.
-    pub(crate) fn open(id: u32) -> io::Result<Option<Self>> {
+    /// `None`: it has no metadata, so nothing is known of its counts. Maps in `seen`, by number, are another one's, whose
+    /// counts go on already.
+    pub(crate) fn open(id: u32, seen: &mut BTreeSet<u32>) -> io::Result<Option<Self>> {
         let fd = sys::open_id(IdKind::Program, id)?;
         let info = sys::program_info(std::os::fd::AsFd::as_fd(&fd))?;
         let Some(metadata) = metadata_of(&info)? else { return Ok(None) };
+        let maps = open_maps(&info)?.into_iter().filter(|handle| seen.insert(handle.info().id));
         let map = |handle: sys::MapHandle| Map::new(handle.info().name.clone(), handle);
-        Ok(Some(Old { metadata, maps: open_maps(&info)?.into_iter().map(map).collect() }))
+        Ok(Some(Old { metadata, maps: maps.map(map).collect() }))
     }
 
     /// Takes out the maps that a new program can count on in.

@@ -8,7 +8,7 @@
 //! Until the step on an interface what was there runs on; a process that ends before it leaves at most pins, which
 //! the next command removes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -132,11 +132,13 @@ impl Installation<'_> {
         let mut notes = Vec::new();
         let pins = self.pins(&mut notes)?;
         let mut planned = Vec::new();
-        for name in interfaces {
-            planned.push(self.plan(name, pins.as_ref(), &mut notes)?);
+        for (n, name) in interfaces.iter().enumerate() {
+            if !interfaces[..n].contains(name) {
+                planned.push(self.plan(name, pins.as_ref(), &mut notes)?);
+            }
         }
-        let mut old = self.older(&planned)?;
-        let shared = match (&mut old, self.metadata) {
+        let mut older = older(&planned)?;
+        let shared = match (older.first_mut(), self.metadata) {
             (Some(old), Some(new)) => old.shared(new, self.image, &self.program.name),
             _ => BTreeMap::new(),
         };
@@ -159,10 +161,10 @@ impl Installation<'_> {
         for planned in &mut planned {
             ready.load(planned, &mut notes)?;
         }
-        let carried = self.copy(old, &prepared)?;
+        let carried = self.copy(older, &prepared)?;
         let places = ready.apply(planned, pins.as_ref())?;
-        let finished = carried.map_or(Ok(()), |carried| carried.finish(&prepared.maps));
-        if let Err(error) = finished {
+        let finished = carried.into_iter().map(|carried| carried.finish(&prepared.maps));
+        if let Err(error) = finished.collect::<io::Result<()>>() {
             notes.push(format!("the last counts of the older version were not taken over ({error})"));
         }
         Ok(Installed { name: self.program.name.clone(), places, notes })
@@ -256,16 +258,11 @@ impl Installation<'_> {
         Ok(metadata_of(running)?.is_some_and(|old| files(&old).eq(files(new))))
     }
 
-    /// The older version whose counts go on: the first there is.
-    fn older(&self, planned: &[Planned]) -> Result<Option<Old>, AttachError> {
-        let Some(id) = planned.iter().find_map(|planned| planned.replaces) else { return Ok(None) };
-        Old::open(id).map_err(|error| failed(format!("reading the maps of program {id}"), error.into()))
-    }
-
-    fn copy(&self, old: Option<Old>, prepared: &Prepared<'_>) -> Result<Option<Carried>, AttachError> {
-        let (Some(old), Some(new)) = (old, self.metadata) else { return Ok(None) };
-        let copied = old.copy(new, &prepared.maps, &self.program.name);
-        copied.map(Some).map_err(|error| failed("copying the older version's counts", error.into()))
+    fn copy(&self, older: Vec<Old>, prepared: &Prepared<'_>) -> Result<Vec<Carried>, AttachError> {
+        let Some(new) = self.metadata else { return Ok(Vec::new()) };
+        let copied = older.into_iter().map(|old| old.copy(new, &prepared.maps, &self.program.name));
+        let copied: io::Result<_> = copied.collect();
+        copied.map_err(|error| failed("copying the older version's counts", error.into()))
     }
 
     fn slot(&self, frags: bool) -> Slot {
@@ -276,6 +273,17 @@ impl Installation<'_> {
             frags,
         }
     }
+}
+
+/// The older versions, whose counts go on.
+fn older(planned: &[Planned]) -> Result<Vec<Old>, AttachError> {
+    let ids: BTreeSet<u32> = planned.iter().filter_map(|planned| planned.replaces).collect();
+    let mut seen = BTreeSet::new();
+    let open = |id| {
+        let old = Old::open(id, &mut seen);
+        old.map_err(|error| failed(format!("reading the maps of program {id}"), error.into())).transpose()
+    };
+    ids.into_iter().filter_map(open).collect()
 }
 
 /// The names of the sources, without their folders, which depend on where a command was run.

@@ -137,6 +137,7 @@ pub(crate) fn map_freeze(map: BorrowedFd<'_>) -> io::Result<()> {
 /// What the kernel says of a map.
 #[derive(Clone, Debug)]
 pub(crate) struct MapInfo {
+    pub(crate) id: u32,
     pub(crate) name: String,
     pub(crate) kind: u32,
     pub(crate) key_size: u32,
@@ -445,6 +446,7 @@ fn map_info(fd: BorrowedFd<'_>) -> io::Result<MapInfo> {
         info
     };
     Ok(MapInfo {
+        id: info.id,
         name: text(&info.name),
         kind: info.type_,
         key_size: info.key_size,
