@@ -181,6 +181,11 @@ impl Change<'_> {
     }
 }
 
+/// Removes the pins of changes that are not made.
+pub(crate) fn discard_all(changes: Vec<Change<'_>>) {
+    changes.into_iter().filter_map(|change| change.staged).for_each(Staged::discard);
+}
+
 /// Makes all changes, or none: at the first that fails, those before it are taken back.
 pub(crate) fn apply_all(changes: Vec<Change<'_>>) -> Result<(), AttachError> {
     for (done, change) in changes.iter().enumerate() {
@@ -188,9 +193,7 @@ pub(crate) fn apply_all(changes: Vec<Change<'_>>) -> Result<(), AttachError> {
         for change in changes[..done].iter().rev() {
             change.revert()?;
         }
-        for staged in changes.into_iter().filter_map(|change| change.staged) {
-            staged.discard();
-        }
+        discard_all(changes);
         return Err(error);
     }
     for change in changes {

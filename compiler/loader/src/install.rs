@@ -1,4 +1,4 @@
-//! `load` and `unload` as one transaction each: what is on interfaces changes at once, or not at all.
+//! `load` as one transaction: what is on interfaces changes at once, or not at all.
 //!
 //! ```text
 //! object ─ plan (an interface: alone, or in a dispatcher; new, or in place of an older version)
@@ -16,7 +16,7 @@ use std::path::Path;
 
 use pktc_object::Metadata;
 
-use crate::attach::{self, Attached, Change, apply_all, failed};
+use crate::attach::{self, Change, apply_all, discard_all, failed};
 use crate::carry::{Carried, Old};
 use crate::dispatcher::{
     Chain, Config, Dispatcher, Look, MAX_PROGRAMS, Member, Pins, Slot, Version, extensions_work, look,
@@ -120,9 +120,8 @@ struct Installation<'a> {
 /// A dispatcher with all programs in their places, and where the new one is.
 struct Built {
     chain: Chain,
-    /// Its members without the new one, and the links of all in order.
+    /// Its members without the new one.
     members: Vec<Member>,
-    links: Vec<OwnedFd>,
     turn: usize,
     frags: bool,
 }
@@ -334,56 +333,48 @@ impl Ready<'_> {
                 planned.link.name
             ));
         }
-        self.built.push(Built { chain, members, links: Vec::new(), turn, frags });
+        self.built.push(Built { chain, members, turn, frags });
         Ok(())
     }
 
-    fn apply(mut self, planned: Vec<Planned>, pins: Option<&Pins>) -> Result<Vec<Placed>, InstallError> {
-        let failed = |error: io::Error| {
-            InstallError::from(failed("putting the program into a dispatcher", error.into()))
-        };
-        for built in &mut self.built {
-            built.link(self.extension.as_ref()).map_err(failed)?;
+    fn apply(self, planned: Vec<Planned>, pins: Option<&Pins>) -> Result<Vec<Placed>, InstallError> {
+        let failed = |error: io::Error| failed("putting the program into a dispatcher", error.into());
+        let mut links = Vec::new();
+        for built in &self.built {
+            links.push(built.link(self.extension.as_ref()).map_err(failed)?);
         }
         let mode = self.installation.options.mode;
-        let mut built = self.built.iter_mut();
+        let mut shared = std::iter::zip(&self.built, links);
         let (mut changes, mut places) = (Vec::new(), Vec::new());
-        for Planned { link, plan, replaces } in planned {
+        for Planned { link, plan, replaces: replaced } in planned {
             let interface = link.name.clone();
-            match plan {
-                Plan::Alone { old } => {
-                    let Some(program) = &self.alone else { continue };
+            let (change, place) = match (plan, &self.alone, &self.extension, pins) {
+                (Plan::Alone { old }, Some(program), ..) => {
                     let new = Some(program.as_fd());
-                    changes.push(Change { link, mode, new, frags: self.frags, old, staged: None });
-                    places.push(Placed { interface, id: program.id, replaced: replaces, turn: None });
+                    let change = Change { link, mode, new, frags: self.frags, old, staged: None };
+                    (change, Placed { interface, id: program.id, replaced, turn: None })
                 }
-                Plan::Shared { old, old_id, .. } => {
-                    let (Some(built), Some(pins), Some(program)) = (built.next(), pins, &self.extension)
-                    else {
-                        continue;
-                    };
-                    let turn = Some((built.turn + 1, built.members.len() + 1));
+                (Plan::Shared { old, old_id, .. }, _, Some(program), Some(pins)) => {
+                    let Some((built, links)) = shared.next() else { continue };
+                    let members: Vec<_> = std::iter::zip(built.programs(program.as_fd()), links).collect();
                     let ids = (link.index, built.chain.id, old_id);
-                    let links = std::mem::take(&mut built.links);
-                    let built: &Built = built;
-                    let staged = Some(
-                        pins.stage(
-                            ids,
-                            &std::iter::zip(built.programs(program.as_fd()), links).collect::<Vec<_>>(),
-                        )
-                        .map_err(failed)?,
-                    );
-                    changes.push(Change {
-                        link,
-                        mode,
-                        new: Some(built.chain.fd.as_fd()),
-                        frags: built.frags,
-                        old,
-                        staged,
-                    });
-                    places.push(Placed { interface, id: program.id, replaced: replaces, turn });
+                    let staged = match pins.stage(ids, &members) {
+                        Ok(staged) => Some(staged),
+                        Err(error) => {
+                            discard_all(changes);
+                            return Err(failed(error).into());
+                        }
+                    };
+                    let new = Some(built.chain.fd.as_fd());
+                    let turn = Some((built.turn + 1, built.members.len() + 1));
+                    let change = Change { link, mode, new, frags: built.frags, old, staged };
+                    (change, Placed { interface, id: program.id, replaced, turn })
                 }
-            }
+                // `load` has made whatever the plans need.
+                (Plan::Alone { .. } | Plan::Shared { .. }, ..) => continue,
+            };
+            changes.push(change);
+            places.push(place);
         }
         apply_all(changes)?;
         Ok(places)
@@ -398,17 +389,16 @@ impl Built {
         programs
     }
 
-    fn link(&mut self, new: Option<&LoadedProgram>) -> io::Result<()> {
-        let Some(new) = new else { return Ok(()) };
-        let programs = self.programs(new.as_fd());
-        let links = programs.into_iter().enumerate().map(|(place, program)| self.chain.link(place, program));
-        self.links = links.collect::<io::Result<_>>()?;
-        Ok(())
+    /// Puts all programs in their places, as long as what this gives is there.
+    fn link(&self, new: Option<&LoadedProgram>) -> io::Result<Vec<OwnedFd>> {
+        let Some(new) = new else { return Ok(Vec::new()) };
+        let programs = self.programs(new.as_fd()).into_iter().enumerate();
+        programs.map(|(place, program)| self.chain.link(place, program)).collect()
     }
 }
 
 /// Finds an interface, after completing or taking back what a killed command left there.
-fn recovered(name: &str, pins: Option<&Pins>) -> Result<Link, AttachError> {
+pub(crate) fn recovered(name: &str, pins: Option<&Pins>) -> Result<Link, AttachError> {
     let link = attach::find(name)?;
     if let Some(pins) = pins {
         let current = attach::places(&link).next().map_or(0, |(id, _)| id);
@@ -418,7 +408,7 @@ fn recovered(name: &str, pins: Option<&Pins>) -> Result<Link, AttachError> {
     Ok(link)
 }
 
-fn unchangeable(interface: String, look: &Look) -> AttachError {
+pub(crate) fn unchangeable(interface: String, look: &Look) -> AttachError {
     let reason = match look {
         Look::Unknown(version) => {
             format!("it is of version {version} of the protocol, and pktc knows 2 and 3")
@@ -446,132 +436,4 @@ fn installed_version() -> Version {
     };
     let newest = names.filter_map(|entry| minor(entry.file_name())).max();
     if newest.is_some_and(|minor| minor >= 6) { Version::V3 } else { Version::V2 }
-}
-
-/// Which programs to take away.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Which {
-    /// pktc's, by their metadata.
-    Own,
-    /// Those of this name, whoever's.
-    Named(String),
-    /// The one of this number, whoever's.
-    Id(u32),
-    /// All there are.
-    All,
-}
-
-impl Which {
-    fn covers(&self, program: &ProgramInfo) -> io::Result<bool> {
-        Ok(match self {
-            Which::Own => metadata_of(program)?.is_some(),
-            Which::Named(name) => program.name == *name,
-            Which::Id(id) => program.id == *id,
-            Which::All => true,
-        })
-    }
-
-    fn not_there(&self, interface: &str, there: Vec<Attached>) -> AttachError {
-        let interface = interface.to_owned();
-        let available = there.iter().map(ToString::to_string).collect();
-        match (self, there.into_iter().next()) {
-            (Which::Own, Some(other)) => AttachError::Foreign { interface, other },
-            (Which::Named(name), _) => {
-                AttachError::NotThere { interface, wanted: format!("program `{name}`"), available }
-            }
-            (Which::Id(id), _) => {
-                AttachError::NotThere { interface, wanted: format!("program {id}"), available }
-            }
-            (Which::Own | Which::All, _) => AttachError::NothingAttached(interface),
-        }
-    }
-}
-
-/// Takes programs from an interface, and says which they were; the others run on.
-///
-/// # Errors
-/// See [`AttachError`]; nothing is changed then.
-pub fn remove(interface: &str, which: &Which) -> Result<Vec<Attached>, AttachError> {
-    let system = |error: io::Error| failed(format!("taking programs from {interface}"), error.into());
-    let pins = Pins::lock_existing().map_err(system)?;
-    let link = recovered(interface, pins.as_ref())?;
-    let Some((id, mode)) = attach::places(&link).next() else {
-        return Err(AttachError::NothingAttached(interface.to_owned()));
-    };
-    let other = attach::attached_as(id, mode)?;
-    let Some(attached_mode) = mode else {
-        return Err(AttachError::Foreign { interface: interface.to_owned(), other });
-    };
-    let fd = sys::open_id(IdKind::Program, id).map_err(system)?;
-    let change = |old| Change {
-        link: link.clone(),
-        mode: attached_mode,
-        new: None,
-        frags: false,
-        old: Some(old),
-        staged: None,
-    };
-    match look(pins.as_ref(), link.index, id).map_err(system)? {
-        Look::Dispatcher(found) => {
-            let Some(pins) = &pins else { return Err(AttachError::NothingAttached(interface.to_owned())) };
-            remove_members(&link, attached_mode, found, which, pins)
-        }
-        Look::Single => {
-            let info = sys::program_info(fd.as_fd()).map_err(system)?;
-            if !which.covers(&info).map_err(system)? {
-                return Err(which.not_there(interface, vec![other]));
-            }
-            change(fd).apply()?;
-            Ok(vec![other])
-        }
-        _ if *which == Which::All => {
-            change(fd).apply()?;
-            Ok(vec![other])
-        }
-        unreadable => Err(unchangeable(interface.to_owned(), &unreadable)),
-    }
-}
-
-fn remove_members(
-    link: &Link,
-    mode: Mode,
-    found: Dispatcher,
-    which: &Which,
-    pins: &Pins,
-) -> Result<Vec<Attached>, AttachError> {
-    let system = |error: io::Error| failed(format!("taking programs from {}", link.name), error.into());
-    let (mut removed, mut kept) = (Vec::new(), Vec::new());
-    for member in found.members {
-        let attached = Attached { id: member.info.id, name: member.info.name.clone(), mode: Some(mode) };
-        if which.covers(&member.info).map_err(system)? {
-            removed.push(attached)
-        } else {
-            kept.push((member, attached))
-        }
-    }
-    if removed.is_empty() {
-        return Err(which.not_there(&link.name, kept.into_iter().map(|(_, attached)| attached).collect()));
-    }
-    let slots: Vec<Slot> = kept.iter().map(|(member, _)| member.slot).collect();
-    let config = Config { version: found.version, slots };
-    let chain = if kept.is_empty() { None } else { Some(load_chain(&config).map_err(system)?) };
-    let mut members = Vec::new();
-    for (place, (member, _)) in kept.iter().enumerate() {
-        if let Some(chain) = &chain {
-            members.push((member.fd.as_fd(), chain.link(place, member.fd.as_fd()).map_err(system)?));
-        }
-    }
-    let ids = (link.index, chain.as_ref().map_or(0, |chain| chain.id), found.id);
-    let staged = Some(pins.stage(ids, &members).map_err(system)?);
-    let new = chain.as_ref().map(|chain| chain.fd.as_fd());
-    let frags = config.frags();
-    apply_all(vec![Change { link: link.clone(), mode, new, frags, old: Some(found.fd), staged }])?;
-    Ok(removed)
-}
-
-fn load_chain(config: &Config) -> io::Result<Chain> {
-    Chain::load(config, config.frags()).map_err(|error| match error {
-        LoadError::System { error, .. } => error,
-        other => io::Error::other(other.to_string()),
-    })
 }
