@@ -9,6 +9,7 @@ mod jumbo;
 mod machine;
 mod network;
 mod object;
+mod swap;
 mod traffic;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -27,7 +28,7 @@ const IP: &[&str] = &["ip", "nsenter", "bpftool"];
 const XDP_LOADER: &[&str] = &["ip", "nsenter", "xdp-loader", "bpftool"];
 
 /// Each test of the usual rules, with the tools that it needs.
-const CHECKS: [(&str, Check, &[&str]); 8] = [
+const CHECKS: [(&str, Check, &[&str]); 11] = [
     ("ip_link_drops_what_it_should", |pair, object| traffic::check(pair, object, Tool::Ip), IP),
     (
         "xdp_loader_drops_what_it_should",
@@ -41,6 +42,9 @@ const CHECKS: [(&str, Check, &[&str]); 8] = [
         |pair, object| traffic::check(pair, object, Tool::PktcSkb),
         IP,
     ),
+    ("nothing_passes_while_programs_are_replaced", swap::under_traffic, IP),
+    ("killed_commands_leave_one_version", swap::killed, IP),
+    ("a_refused_version_leaves_the_old_one", swap::refused, IP),
     ("a_busy_interface_keeps_its_program", object::busy, IP),
     ("a_dump_shows_the_lines_of_the_source", object::lines, IP),
     ("a_skeleton_is_made", object::skeleton, IP),

@@ -4,19 +4,25 @@ use crate::machine::{Object, json, metadata, output, pktc, run};
 use crate::network::{INTERFACE, Pair};
 use crate::traffic::Tool;
 
-/// `pktc load` names the program that is there and changes nothing; `pktc unload` takes it away, whoever loaded it.
+/// `pktc load` of another program names the one that is there and changes nothing; a newer version of that one takes
+/// its place, and `pktc unload` takes it away, whoever loaded it.
 pub(crate) fn busy(_: &Pair, object: &Object) {
     Tool::Ip.attach(object);
     let before = pktc_loader::attached(INTERFACE).unwrap();
     let pktc = pktc().unwrap();
-    for mode in ["native", "skb"] {
-        let refused = output(&[pktc, "load", &object.object(), "--iface", INTERFACE, "--mode", mode]);
+    let other = object.source().replace("edge.pkt", "other.pkt");
+    std::fs::copy(object.source(), &other).unwrap();
+    for (path, mode) in [(&other, "native"), (&object.object(), "skb")] {
+        let refused = output(&[pktc, "load", path, "--iface", INTERFACE, "--mode", mode]);
         let said = String::from_utf8_lossy(&refused.stderr);
         assert_eq!(refused.status.code(), Some(2), "{said}");
-        let names = format!("program `{}` (id {}) is on {INTERFACE} already", object.program, before[0].id);
+        let names = format!("program `{}` (id {}) is on {INTERFACE} ", object.program, before[0].id);
         assert!(said.contains(&names), "{said}");
         assert_eq!(pktc_loader::attached(INTERFACE).unwrap(), before);
     }
+    run(&[pktc, "load", &object.object(), "--iface", INTERFACE]);
+    let after = pktc_loader::attached(INTERFACE).unwrap();
+    assert!(after.len() == 1 && after[0].id != before[0].id, "{after:?}");
     run(&[pktc, "unload", "--iface", INTERFACE]);
     assert_eq!(pktc_loader::attached(INTERFACE).unwrap(), []);
     let nothing = output(&[pktc, "unload", "--iface", INTERFACE]);

@@ -6,7 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use pktc_driver::Emit;
 use pktc_driver::options::{Access, Counters, Kernel, Level, Options};
-use pktc_loader::Mode;
+use pktc_loader::{Mode, Version};
 
 use crate::engines::{EngineKind, Linear, Setting};
 use crate::failure::Failure;
@@ -25,15 +25,19 @@ pub(crate) enum Command {
     Check(CheckArguments),
     Run(RunArguments),
     Test(TestArguments),
+    Link(LinkArguments),
     Load(LoadArguments),
     Unload(UnloadArguments),
+    Status(StatusArguments),
+    Stats(StatsArguments),
 }
 
 /// Compile a file's programs to a BPF object
 #[derive(Debug, Args)]
 pub(crate) struct BuildArguments {
-    /// The `.pkt` source
-    pub(crate) file: PathBuf,
+    /// The `.pkt` source; of several, the programs are linked into one, as `pktc link` does
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
     /// Where the result goes [default: FILE with `.o`, in this directory; text: standard output]
     #[arg(short, long, value_name = "OBJ")]
     pub(crate) output: Option<PathBuf>,
@@ -160,29 +164,102 @@ pub(crate) struct TestArguments {
     pub(crate) running: Running,
 }
 
-/// Attach a program to an interface
+/// Make one program of those in several objects, which means what a dispatcher's chain of them would
+#[derive(Debug, Args)]
+pub(crate) struct LinkArguments {
+    /// The objects: of pktc's, or of another compiler for BPF
+    #[arg(required = true, value_name = "OBJ")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Where the result goes
+    #[arg(short, long, value_name = "OBJ")]
+    pub(crate) output: PathBuf,
+    /// What the program is called [default: like the result's file]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+}
+
+/// Attach a program to interfaces, in place of its older version where one runs
 #[derive(Debug, Args)]
 pub(crate) struct LoadArguments {
-    /// A `.pkt` source, or an object that was built from one
-    #[arg(value_name = "FILE|OBJ")]
-    pub(crate) file: PathBuf,
-    /// The interface
-    #[arg(long, value_name = "INTERFACE")]
-    pub(crate) iface: String,
+    /// A `.pkt` source or an object; several are linked into one program
+    #[arg(required = true, value_name = "FILE|OBJ")]
+    pub(crate) files: Vec<PathBuf>,
+    /// The interface, or several with commas between: one program on all of them
+    #[arg(long, value_name = "INTERFACE", required = true, value_delimiter = ',')]
+    pub(crate) iface: Vec<String>,
     /// In the driver, or (slower, on every interface) behind it
     #[arg(long, value_name = "MODE", default_value = "native", value_parser = one_of(&MODES, mode_name))]
     pub(crate) mode: Mode,
-    /// Which program, where there are several
+    /// Which program, where there are several; of linked files, what their program is called
     #[arg(long, value_name = "NAME")]
     pub(crate) program: Option<String>,
+    /// Alone on the interface, without a dispatcher that others can join
+    #[arg(long)]
+    pub(crate) direct: bool,
+    /// When its turn is among the programs of the interface: lower ones come first [default: what the program says, or 50]
+    #[arg(long, value_name = "N", conflicts_with = "direct")]
+    pub(crate) priority: Option<u32>,
+    /// The verdicts after which the next program runs [default: what the program says, or pass]
+    #[arg(long, value_name = "VERDICTS", value_delimiter = ',', conflicts_with = "direct",
+        value_parser = one_of(&ACTIONS, action_name))]
+    pub(crate) chain_on: Option<Vec<u32>>,
+    /// The version of a dispatcher where there is none yet [default: the installed libxdp's]
+    #[arg(long, value_name = "VERSION", conflicts_with = "direct", value_parser = one_of(&Version::ALL, version_name))]
+    pub(crate) dispatcher_version: Option<Version>,
 }
 
-/// Detach pktc's program from an interface
+/// Detach pktc's programs, or others that are named, from an interface
 #[derive(Debug, Args)]
 pub(crate) struct UnloadArguments {
     /// The interface
     #[arg(long, value_name = "INTERFACE")]
     pub(crate) iface: String,
+    /// The program of this name, whoever's it is
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["id", "all"])]
+    pub(crate) program: Option<String>,
+    /// The program of this number, whoever's it is
+    #[arg(long, value_name = "ID", conflicts_with = "all")]
+    pub(crate) id: Option<u32>,
+    /// All programs, whoever's they are
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// Show what runs on the interfaces, whoever loaded it
+#[derive(Debug, Args)]
+pub(crate) struct StatusArguments {
+    /// Only this interface
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) iface: Option<String>,
+    /// One JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show what rules and named counters have counted, whoever loaded the programs
+#[derive(Debug, Args)]
+pub(crate) struct StatsArguments {
+    /// Only this interface
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) iface: Option<String>,
+    /// Only the program of this name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) program: Option<String>,
+    /// Again and again, with packets and bytes a second
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// Seconds from one time to the next
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) interval: u32,
+    /// How many times, in place of until it is interrupted
+    #[arg(long, value_name = "N", requires = "watch")]
+    pub(crate) count: Option<u32>,
+    /// One JSON object each time
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The text format that Prometheus reads
+    #[arg(long, conflicts_with_all = ["json", "watch"])]
+    pub(crate) prometheus: bool,
 }
 
 const LEVELS: [Level; 2] = [Level::O0, Level::O2];
@@ -200,6 +277,27 @@ fn mode_name(mode: Mode) -> &'static str {
     match mode {
         Mode::Native => "native",
         Mode::Skb => "skb",
+    }
+}
+
+/// The numbers of `XDP_` actions.
+const ACTIONS: [u32; 5] = [0, 1, 2, 3, 4];
+
+/// An action as the language spells it.
+pub(crate) fn action_name(action: u32) -> &'static str {
+    match action {
+        0 => "abort",
+        1 => "drop",
+        2 => "pass",
+        3 => "tx",
+        _ => "redirect",
+    }
+}
+
+fn version_name(version: Version) -> &'static str {
+    match version {
+        Version::V2 => "2",
+        Version::V3 => "3",
     }
 }
 

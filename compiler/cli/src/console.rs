@@ -58,6 +58,11 @@ impl Console {
         self.write(|out| out.write_all(bytes))
     }
 
+    /// Whether somebody still reads the results.
+    pub(crate) fn is_read(&self) -> bool {
+        self.open
+    }
+
     /// Writes out what is held back.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ mod console;
 mod disk;
 mod engines;
 mod failure;
+mod rows;
 mod source;
 
 use std::process::ExitCode;

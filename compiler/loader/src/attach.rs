@@ -1,14 +1,13 @@
 //! Putting a program on an interface and taking it away.
 //!
-//! Nothing is ever replaced: attaching takes an interface without a program, detaching takes away only what pktc's
-//! metadata marks. Both are atomic in the kernel ("only if none is there"; "only if it is still this one").
+//! A [`Change`] is one step in the kernel: "only if none is there", or "only if it is still this one".
 
 use std::fmt;
-use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 
+use crate::dispatcher::Staged;
+use crate::error::AttachError;
 use crate::load::{LoadedProgram, Mode};
-use crate::metadata::read_metadata;
 use crate::netlink::{self, Link, NetlinkError};
 use crate::privilege;
 use crate::sys::{self, IdKind};
@@ -36,127 +35,21 @@ impl fmt::Display for Attached {
     }
 }
 
-/// Why a program was not attached or detached.
-#[derive(Debug)]
-pub enum AttachError {
-    /// There is no such interface.
-    UnknownInterface {
-        /// The name asked for.
-        name: String,
-        /// The one that was probably meant.
-        similar: Option<String>,
-        /// All that there are.
-        available: Vec<String>,
-    },
-    /// There is a program already.
-    Busy {
-        /// Where.
-        interface: String,
-        /// What is there.
-        other: Attached,
-    },
-    /// The driver takes no programs.
-    NoNativeSupport {
-        /// Where.
-        interface: String,
-        /// The driver's name, if it has one.
-        driver: Option<String>,
-        /// The kernel's own words, or those of the error.
-        reason: String,
-        /// Whether it may be because the program takes packets in one buffer only.
-        one_buffer: bool,
-    },
-    /// The programs there are not pktc's.
-    Foreign {
-        /// Where.
-        interface: String,
-        /// What is there.
-        other: Attached,
-    },
-    /// There is no program.
-    NothingAttached(String),
-    /// The kernel does not permit it; capabilities that the process lacks.
-    Privilege(Vec<&'static str>),
-    /// Anything else.
-    System {
-        /// What was tried.
-        action: String,
-        /// What the kernel said.
-        error: io::Error,
-        /// The kernel's own words, if it has any.
-        message: Option<String>,
-    },
-}
-
-impl fmt::Display for AttachError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            AttachError::UnknownInterface { name, similar: Some(similar), .. } => {
-                write!(f, "there is no interface `{name}`; did you mean `{similar}`?")
-            }
-            AttachError::UnknownInterface { name, available, .. } => {
-                write!(f, "there is no interface `{name}`; there are {}", available.join(", "))
-            }
-            AttachError::Busy { interface, other } => write!(
-                f,
-                "program {other} is on {interface} already; nothing was changed. Take it away first \
-                 (`pktc unload --iface {interface}` if it is pktc's, else with the tool that put it there)"
-            ),
-            AttachError::NoNativeSupport { interface, driver, reason, one_buffer } => {
-                let driver =
-                    driver.as_ref().map_or("its driver".into(), |name| format!("its driver `{name}`"));
-                let fix = if *one_buffer {
-                    "build it with `--access auto`, which takes frames of any length, lower the MTU, or "
-                } else {
-                    ""
-                };
-                write!(
-                    f,
-                    "{interface}: {driver} does not take the program ({reason}); {fix}try `--mode skb`, which is slower"
-                )
-            }
-            AttachError::Foreign { interface, other } => write!(
-                f,
-                "program {other} on {interface} is not one of pktc's; take it away with the tool that put it there \
-                 (`ip link set dev {interface} {} off` always can)",
-                ip_keyword(other.mode)
-            ),
-            AttachError::NothingAttached(interface) => write!(f, "there is no program on {interface}"),
-            AttachError::Privilege(missing) => {
-                write!(
-                    f,
-                    "changing an interface's program: operation not permitted; {}",
-                    privilege::advice(missing)
-                )
-            }
-            AttachError::System { action, error, message } => match message {
-                Some(message) => write!(f, "{action}: {message} ({error})"),
-                None => write!(f, "{action}: {error}"),
-            },
-        }
-    }
-}
-
-impl std::error::Error for AttachError {}
-
-fn ip_keyword(mode: Option<Mode>) -> &'static str {
-    match mode {
-        Some(Mode::Native) => "xdpdrv",
-        Some(Mode::Skb) => "xdpgeneric",
-        None => "xdpoffload",
-    }
-}
-
-fn failed(action: impl Into<String>, failure: NetlinkError) -> AttachError {
+pub(crate) fn failed(action: impl Into<String>, failure: NetlinkError) -> AttachError {
     match failure.error.raw_os_error() {
         Some(libc::EPERM) => AttachError::Privilege(privilege::missing()),
         _ => AttachError::System { action: action.into(), error: failure.error, message: failure.message },
     }
 }
 
+/// The interfaces of the calling thread's network namespace.
+pub(crate) fn links() -> Result<Vec<Link>, AttachError> {
+    netlink::links().map_err(|error| failed("listing interfaces", error))
+}
+
 /// Finds an interface of the calling thread's network namespace.
-fn find(name: &str) -> Result<Link, AttachError> {
-    let links = netlink::links().map_err(|error| failed("listing interfaces", error))?;
+pub(crate) fn find(name: &str) -> Result<Link, AttachError> {
+    let links = links()?;
     if let Some(link) = links.iter().find(|link| link.name == name) {
         return Ok(link.clone());
     }
@@ -201,18 +94,21 @@ pub fn attached(interface: &str) -> Result<Vec<Attached>, AttachError> {
     programs_on(&find(interface)?)
 }
 
-fn programs_on(link: &Link) -> Result<Vec<Attached>, AttachError> {
+/// The ids of the programs on an interface, and how each is attached.
+pub(crate) fn places(link: &Link) -> impl Iterator<Item = (u32, Option<Mode>)> {
     let places = [(link.native, Some(Mode::Native)), (link.skb, Some(Mode::Skb)), (link.offloaded, None)];
-    let mut programs = Vec::new();
-    for (id, mode) in places {
-        if id == 0 {
-            continue;
-        }
-        let info = sys::open_id(IdKind::Program, id).and_then(|fd| sys::program_info(fd.as_fd()));
-        let info = info.map_err(|error| failed(format!("asking about program {id}"), error.into()))?;
-        programs.push(Attached { id, name: info.name, mode });
-    }
-    Ok(programs)
+    places.into_iter().filter(|&(id, _)| id != 0)
+}
+
+fn programs_on(link: &Link) -> Result<Vec<Attached>, AttachError> {
+    places(link).map(|(id, mode)| attached_as(id, mode)).collect()
+}
+
+/// What is known of the program with that id.
+pub(crate) fn attached_as(id: u32, mode: Option<Mode>) -> Result<Attached, AttachError> {
+    let info = sys::open_id(IdKind::Program, id).and_then(|fd| sys::program_info(fd.as_fd()));
+    let info = info.map_err(|error| failed(format!("asking about program {id}"), error.into()))?;
+    Ok(Attached { id, name: info.name, mode })
 }
 
 fn flag(mode: Mode) -> u32 {
@@ -227,53 +123,86 @@ fn flag(mode: Mode) -> u32 {
 /// # Errors
 /// See [`AttachError`]; nothing is changed then.
 pub fn attach(interface: &str, program: &LoadedProgram, mode: Mode) -> Result<(), AttachError> {
-    let link = find(interface)?;
-    let fd = program.as_fd().as_raw_fd();
-    let Err(failure) = netlink::set_xdp(link.index, fd, flag(mode) | FLAG_IF_NONE, None) else {
-        return Ok(());
-    };
-    let busy = matches!(failure.error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST));
-    if busy && let Some(other) = attached(interface)?.into_iter().next() {
-        return Err(AttachError::Busy { interface: interface.to_string(), other });
-    }
-    let refused =
-        matches!(failure.error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EINVAL | libc::ERANGE));
-    if mode == Mode::Native && refused {
-        return Err(AttachError::NoNativeSupport {
-            interface: interface.to_string(),
-            driver: sys::driver(interface),
-            reason: failure.message.unwrap_or_else(|| failure.error.to_string()),
-            one_buffer: !program.frags && failure.error.raw_os_error() != Some(libc::EOPNOTSUPP),
-        });
-    }
-    Err(failed(format!("attaching to {interface}"), failure))
+    let new = Some(program.as_fd());
+    let change = Change { link: find(interface)?, mode, new, frags: program.frags, old: None, staged: None };
+    change.apply()
 }
 
-/// Takes pktc's programs from an interface, and says which they were.
-///
-/// # Errors
-/// See [`AttachError`]; if one of the programs is not pktc's, none is taken away.
-pub fn detach(interface: &str) -> Result<Vec<Attached>, AttachError> {
-    let link = find(interface)?;
-    let programs = programs_on(&link)?;
-    if programs.is_empty() {
-        return Err(AttachError::NothingAttached(interface.to_string()));
+/// A change of what an interface runs.
+pub(crate) struct Change<'a> {
+    pub(crate) link: Link,
+    pub(crate) mode: Mode,
+    /// What is to be there; `None`: nothing.
+    pub(crate) new: Option<BorrowedFd<'a>>,
+    /// Whether that takes packets in several buffers.
+    pub(crate) frags: bool,
+    /// What must be there before; `None`: nothing.
+    pub(crate) old: Option<OwnedFd>,
+    /// The pins of the dispatcher that is to be there.
+    pub(crate) staged: Option<Staged<'a>>,
+}
+
+impl Change<'_> {
+    /// Makes the change in one step.
+    pub(crate) fn apply(&self) -> Result<(), AttachError> {
+        let old = self.old.as_ref().map(|fd| fd.as_raw_fd());
+        let new = self.new.map_or(-1, |fd| fd.as_raw_fd());
+        let condition = if old.is_some() { FLAG_REPLACE } else { FLAG_IF_NONE };
+        let result = netlink::set_xdp(self.link.index, new, flag(self.mode) | condition, old);
+        result.map_err(|failure| self.explain(failure))
     }
-    for program in &programs {
-        let metadata = read_metadata(program.id)
-            .map_err(|error| failed(format!("reading the metadata of program {program}"), error.into()))?;
-        if program.mode.is_none() || metadata.is_none() {
-            return Err(AttachError::Foreign { interface: interface.to_string(), other: program.clone() });
+
+    /// Takes it back, if nobody else has changed it since.
+    pub(crate) fn revert(&self) -> Result<(), AttachError> {
+        let old = self.old.as_ref().map_or(-1, |fd| fd.as_raw_fd());
+        let new = self.new.map(|fd| fd.as_raw_fd());
+        let condition = if new.is_some() { FLAG_REPLACE } else { FLAG_IF_NONE };
+        let result = netlink::set_xdp(self.link.index, old, flag(self.mode) | condition, new);
+        result.map_err(|failure| failed(format!("putting back what was on {}", self.link.name), failure))
+    }
+
+    fn explain(&self, failure: NetlinkError) -> AttachError {
+        let (code, interface) = (failure.error.raw_os_error(), &self.link.name);
+        let busy = matches!(code, Some(libc::EBUSY | libc::EEXIST));
+        let other = || attached(interface).ok()?.into_iter().next();
+        if busy && let Some(other) = other() {
+            return AttachError::Busy { interface: interface.clone(), other };
+        }
+        let refused = matches!(code, Some(libc::EOPNOTSUPP | libc::EINVAL | libc::ERANGE));
+        if self.mode == Mode::Native && self.new.is_some() && refused {
+            return AttachError::NoNativeSupport {
+                interface: interface.clone(),
+                driver: sys::driver(interface),
+                reason: failure.message.unwrap_or_else(|| failure.error.to_string()),
+                one_buffer: !self.frags && code != Some(libc::EOPNOTSUPP),
+            };
+        }
+        failed(format!("changing what {interface} runs"), failure)
+    }
+}
+
+/// Removes the pins of changes that are not made.
+pub(crate) fn discard_all(changes: Vec<Change<'_>>) {
+    changes.into_iter().filter_map(|change| change.staged).for_each(Staged::discard);
+}
+
+/// Makes all changes, or none: at the first that fails, those before it are taken back.
+pub(crate) fn apply_all(changes: Vec<Change<'_>>) -> Result<(), AttachError> {
+    for (done, change) in changes.iter().enumerate() {
+        let Err(error) = change.apply() else { continue };
+        for change in changes[..done].iter().rev() {
+            change.revert()?;
+        }
+        discard_all(changes);
+        return Err(error);
+    }
+    for change in changes {
+        if let Some(staged) = change.staged {
+            let action = format!("naming the pins of the dispatcher on {}", change.link.name);
+            staged.complete().map_err(|error| failed(action, error.into()))?;
         }
     }
-    for program in &programs {
-        let action = || format!("detaching program {program} from {interface}");
-        let fd = sys::open_id(IdKind::Program, program.id).map_err(|error| failed(action(), error.into()))?;
-        let flags = program.mode.map_or(0, flag) | FLAG_REPLACE;
-        let result = netlink::set_xdp(link.index, -1, flags, Some(fd.as_raw_fd()));
-        result.map_err(|error| failed(action(), error))?;
-    }
-    Ok(programs)
+    Ok(())
 }
 
 #[cfg(test)]

@@ -103,6 +103,18 @@ impl Btf {
         &self.data
     }
 
+    /// All strings, each with a NUL behind it.
+    pub(crate) fn strings(&self) -> &[u8] {
+        &self.data[self.strings.clone()]
+    }
+
+    /// The 32-bit words of a type.
+    pub(crate) fn record(&self, id: u32) -> Result<Vec<u32>, BtfError> {
+        let start = self.start(id)?;
+        let words = type_bytes(&self.data[start..])? / 4;
+        (0..words).map(|n| self.word(id, n)).collect()
+    }
+
     /// Ids of all types.
     pub(crate) fn ids(&self) -> Range<u32> {
         1..self.starts.len() as u32 + 1

@@ -135,7 +135,7 @@ impl Image {
         }
         let maps = find_maps(&elf, btf.as_ref())?;
         let extension = find_extension(&elf, btf.as_ref())?;
-        let programs = Linker::new(&elf, &maps, &extension)?.programs()?;
+        let programs = Linker::new(&elf, &maps, &extension, btf.as_ref())?.programs()?;
         if programs.is_empty() {
             return Err(ObjectError::NoProgram(code_sections(&elf)?));
         }
@@ -266,7 +266,7 @@ fn is_section_of(name: &str, prefix: &str) -> bool {
 }
 
 /// The data section of that name in BTF.
-fn find_data_section(btf: &Btf, name: &str) -> Result<Option<u32>, BtfError> {
+pub(crate) fn find_data_section(btf: &Btf, name: &str) -> Result<Option<u32>, BtfError> {
     for id in btf.ids() {
         if btf.kind(id)? == Kind::DataSec && btf.name(id)? == name {
             return Ok(Some(id));
@@ -345,7 +345,7 @@ fn data_map<'a>(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use pktc_bpf::{Insn, MapDef, MapIndex, MapKind, Reg, Size, ValueLayout};
     use pktc_codegen::module::{Module, Program};
     use pktc_diagnostics::{SourceMap, Span};
@@ -354,7 +354,7 @@ mod tests {
     use super::*;
 
     /// An object with a map, a table and lines.
-    fn object() -> Vec<u8> {
+    pub(crate) fn object() -> Vec<u8> {
         let mut sources = SourceMap::default();
         let file = sources.add("a.pkt", "xdp edge { default pass; }\n");
         let map = |name: &str, kind, value_size, content| MapDef {

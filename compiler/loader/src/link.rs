@@ -9,9 +9,13 @@ use object::{
     SymbolIndex, SymbolKind,
 };
 
+use crate::btf::Btf;
+use crate::dispatcher::{DEFAULT_CHAIN, DEFAULT_PRIORITY, Slot};
 use crate::extension::Extension;
-use crate::image::{Elf, MapImage, ObjectError, damaged, is_code};
+use crate::image::{Elf, MapImage, ObjectError, damaged, find_data_section, is_code};
 
+/// Where a program says how it takes part in a dispatcher.
+const RUN_CONFIG: &str = ".xdp_run_config";
 /// `r = imm64`, two slots.
 const LOAD_IMM64: u8 = 0x18;
 const CALL: u8 = 0x85;
@@ -37,8 +41,12 @@ pub(crate) struct Program {
     pub(crate) name: String,
     /// Whether it takes packets in several buffers (section `xdp.frags`).
     pub(crate) frags: bool,
+    /// How it takes part in a dispatcher.
+    pub(crate) slot: Slot,
     /// Calls are resolved, references to maps are not.
     pub(crate) code: Vec<[u8; 8]>,
+    /// The first slot of each function, and its name; the program's own is the first.
+    pub(crate) starts: Vec<(usize, String)>,
     pub(crate) references: Vec<Reference>,
     /// Records of `bpf_func_info`; offsets are slots.
     pub(crate) functions: Vec<[u32; 2]>,
@@ -71,6 +79,7 @@ pub(crate) struct Linker<'a> {
     elf: &'a Elf<'a>,
     maps: &'a [MapImage],
     extension: &'a Extension,
+    btf: Option<&'a Btf>,
     functions: Vec<Function<'a>>,
     by_start: HashMap<(SectionIndex, u64), usize>,
     relocations: HashMap<(SectionIndex, u64), (u32, SymbolIndex)>,
@@ -92,11 +101,13 @@ impl<'a> Linker<'a> {
         elf: &'a Elf<'a>,
         maps: &'a [MapImage],
         extension: &'a Extension,
+        btf: Option<&'a Btf>,
     ) -> Result<Self, ObjectError> {
         let mut linker = Linker {
             elf,
             maps,
             extension,
+            btf,
             functions: Vec::new(),
             by_start: HashMap::new(),
             relocations: HashMap::new(),
@@ -171,7 +182,9 @@ impl<'a> Linker<'a> {
         let program = Program {
             name: function.name.to_string(),
             frags: function.section_name == "xdp.frags",
+            slot: self.slot(function.name)?,
             code: Vec::new(),
+            starts: Vec::new(),
             references: Vec::new(),
             functions: Vec::new(),
             lines: Vec::new(),
@@ -190,11 +203,18 @@ impl<'a> Linker<'a> {
         Ok(layout.program)
     }
 
+    /// How the program of that name takes part in a dispatcher.
+    fn slot(&self, program: &str) -> Result<Slot, ObjectError> {
+        let usual = Slot { priority: DEFAULT_PRIORITY, chain_on: DEFAULT_CHAIN, frags: false };
+        self.btf.map_or(Ok(usual), |btf| run_config(btf, program, usual))
+    }
+
     /// Appends a function, and puts the ones that it calls on the list.
     fn append(&self, index: usize, layout: &mut Layout) -> Result<(), ObjectError> {
         let function = &self.functions[index];
         let base = layout.program.code.len();
         layout.bases.insert(index, base);
+        layout.program.starts.push((base, function.name.to_owned()));
         layout.program.code.extend(function.code.chunks_exact(8).map(copy_slot));
         let mut offset = 0;
         while offset < function.code.len() / 8 {
@@ -313,6 +333,33 @@ impl<'a> Linker<'a> {
             }
         }
     }
+}
+
+/// Reads the variable `_NAME` of the section `.xdp_run_config`: a structure whose members say priority and verdicts, as
+/// map definitions write numbers.
+fn run_config(btf: &Btf, program: &str, usual: Slot) -> Result<Slot, ObjectError> {
+    const ACTIONS: [&str; 5] = ["XDP_ABORTED", "XDP_DROP", "XDP_PASS", "XDP_TX", "XDP_REDIRECT"];
+    let Some(section) = find_data_section(btf, RUN_CONFIG)? else { return Ok(usual) };
+    let name = format!("_{program}");
+    let Some(variable) = btf.variables(section)?.into_iter().find(|variable| variable.name == name) else {
+        return Ok(usual);
+    };
+    let structure = btf.resolve(variable.type_id)?;
+    let mut slot = usual;
+    for member in btf.members(structure)? {
+        let value = btf.encoded_number(member.type_id)?;
+        let action = ACTIONS.iter().position(|action| *action == member.name);
+        match action {
+            Some(action) if value != 0 => slot.chain_on |= 1 << action,
+            Some(action) => slot.chain_on &= !(1 << action),
+            None if member.name == "priority" => slot.priority = value,
+            None => {
+                let what = format!("`{}` in the section {RUN_CONFIG}", member.name);
+                return Err(ObjectError::Unsupported(what));
+            }
+        }
+    }
+    Ok(slot)
 }
 
 fn copy_slot(bytes: &[u8]) -> [u8; 8] {

@@ -11,7 +11,7 @@ use crate::error::LoadError;
 use crate::image::{Image, MapImage};
 use crate::link::Program;
 use crate::map::Map;
-use crate::sys::{self, MapHandle, MapSpec, ProgramSpec};
+use crate::sys::{self, MapHandle, MapSpec, ProgramSpec, Role};
 use crate::verifier::{self, VerifierLog};
 
 /// `BPF_PSEUDO_MAP_FD`
@@ -19,7 +19,7 @@ const PSEUDO_MAP: u8 = 1;
 /// `BPF_PSEUDO_MAP_VALUE`
 const PSEUDO_MAP_VALUE: u8 = 2;
 /// `BPF_F_XDP_HAS_FRAGS`
-const HAS_FRAGS: u32 = 1 << 5;
+pub(crate) const HAS_FRAGS: u32 = 1 << 5;
 /// Statistics only (5.2).
 const LOG_STATISTICS: u32 = 4;
 /// Every step.
@@ -89,23 +89,18 @@ pub struct Loaded {
 pub fn load(object: &[u8], options: &LoadOptions) -> Result<Loaded, LoadError> {
     let image = Image::parse(object)?;
     let wanted = select(&image, options.program.as_deref())?;
-    sys::raise_memlock();
     let mut notes = Vec::new();
-    let btf = load_btf(&image, &mut notes);
-    let maps = create_maps(&image, btf.as_ref())?;
-    let loader = Loader { image: &image, maps: &maps, btf: btf.as_ref() };
+    let prepared = Prepared::new(&image, BTreeMap::new(), &mut notes)?;
     let mut programs = Vec::new();
     for program in wanted {
         let frags = program.frags && !clears_frags(options, &program.name, &mut notes);
-        let loaded = loader.load(program, frags)?;
-        loader.bind_descriptions(program, &loaded, &mut notes);
-        programs.push(loaded);
+        programs.push(prepared.load(program, Role::Xdp, frags, &mut notes)?);
     }
-    let maps = maps.into_iter().map(|map| (map.name().to_string(), map)).collect();
+    let maps = prepared.maps.into_iter().map(|map| (map.name().to_string(), map)).collect();
     Ok(Loaded { programs, maps, notes })
 }
 
-fn select<'a>(image: &'a Image, name: Option<&str>) -> Result<Vec<&'a Program>, LoadError> {
+pub(crate) fn select<'a>(image: &'a Image, name: Option<&str>) -> Result<Vec<&'a Program>, LoadError> {
     let Some(name) = name else { return Ok(image.programs.iter().collect()) };
     match image.programs.iter().find(|program| program.name == name) {
         Some(program) => Ok(vec![program]),
@@ -117,7 +112,7 @@ fn select<'a>(image: &'a Image, name: Option<&str>) -> Result<Vec<&'a Program>, 
 }
 
 /// Whether the flag for fragments goes, and says so: without it packets come in one buffer.
-fn clears_frags(options: &LoadOptions, program: &str, notes: &mut Vec<String>) -> bool {
+pub(crate) fn clears_frags(options: &LoadOptions, program: &str, notes: &mut Vec<String>) -> bool {
     let place = match options.mode {
         Mode::Skb => "in skb mode",
         Mode::Native if options.interface.as_deref() == Some("lo") => "on lo",
@@ -158,10 +153,6 @@ fn log_text(log: &[u8]) -> String {
     String::from_utf8_lossy(&log[..end]).into_owned()
 }
 
-fn create_maps(image: &Image, btf: Option<&OwnedFd>) -> Result<Vec<Map>, LoadError> {
-    image.maps.iter().map(|map| create_map(map, btf)).collect()
-}
-
 fn create_map(image: &MapImage, btf: Option<&OwnedFd>) -> Result<Map, LoadError> {
     let size = u64::from(image.value_size) * u64::from(image.max_entries);
     let action = || format!("creating map `{}` ({} entries, {size} bytes)", image.name, image.max_entries);
@@ -197,22 +188,53 @@ fn create_with_types(image: &MapImage, btf: Option<&OwnedFd>) -> io::Result<Owne
     sys::map_create(&spec(None))
 }
 
-struct Loader<'a> {
+/// An object whose types and maps are in the kernel.
+pub(crate) struct Prepared<'a> {
     image: &'a Image,
-    maps: &'a [Map],
-    btf: Option<&'a OwnedFd>,
+    pub(crate) maps: Vec<Map>,
+    btf: Option<OwnedFd>,
 }
 
-impl Loader<'_> {
-    fn load(&self, program: &Program, frags: bool) -> Result<LoadedProgram, LoadError> {
+impl<'a> Prepared<'a> {
+    /// Loads the types and makes the maps, but takes those in `shared`, by name, as they are.
+    pub(crate) fn new(
+        image: &'a Image,
+        mut shared: BTreeMap<String, Map>,
+        notes: &mut Vec<String>,
+    ) -> Result<Self, LoadError> {
+        sys::raise_memlock();
+        let btf = load_btf(image, notes);
+        let map = |map: &MapImage| match shared.remove(&map.name) {
+            Some(shared) => Ok(shared),
+            None => create_map(map, btf.as_ref()),
+        };
+        let maps = image.maps.iter().map(map).collect::<Result<_, _>>()?;
+        Ok(Prepared { image, maps, btf })
+    }
+
+    /// Loads a program, and binds to it what describes it.
+    pub(crate) fn load(
+        &self,
+        program: &Program,
+        role: Role<'_>,
+        frags: bool,
+        notes: &mut Vec<String>,
+    ) -> Result<LoadedProgram, LoadError> {
+        let loaded = self.load_code(program, role, frags)?;
+        self.bind_descriptions(program, &loaded, notes);
+        Ok(loaded)
+    }
+
+    fn load_code(&self, program: &Program, role: Role<'_>, frags: bool) -> Result<LoadedProgram, LoadError> {
         let code = self.relocate(program);
         let with_btf = !program.functions.is_empty();
         let spec = ProgramSpec {
+            role,
             name: &program.name,
             instructions: &code,
             license: &self.image.license,
-            flags: if frags { HAS_FRAGS } else { 0 },
-            btf: self.btf.filter(|_| with_btf).map(AsFd::as_fd),
+            flags: if frags && matches!(role, Role::Xdp) { HAS_FRAGS } else { 0 },
+            btf: self.btf.as_ref().filter(|_| with_btf).map(AsFd::as_fd),
             functions: &program.functions,
             lines: &program.lines,
         };
@@ -248,7 +270,7 @@ impl Loader<'_> {
 
     /// Binds constant data that the program does not use itself, so that what describes it is found from it.
     fn bind_descriptions(&self, program: &Program, loaded: &LoadedProgram, notes: &mut Vec<String>) {
-        for (index, (image, map)) in self.image.maps.iter().zip(self.maps).enumerate() {
+        for (index, (image, map)) in self.image.maps.iter().zip(&self.maps).enumerate() {
             let used = program.references.iter().any(|reference| reference.map == index);
             if used || !image.is_constant() {
                 continue;
@@ -319,6 +341,7 @@ pub fn takes_frags() -> bool {
 pub(crate) fn load_smallest(flags: u32) -> io::Result<OwnedFd> {
     let return_pass = [[0xb7, 0, 0, 0, 2, 0, 0, 0], [0x95, 0, 0, 0, 0, 0, 0, 0]];
     let spec = ProgramSpec {
+        role: Role::Xdp,
         name: "pktc_probe",
         instructions: &return_pass,
         license: c"Dual MIT/GPL",

@@ -17,6 +17,12 @@ impl Map {
         Map { name, handle }
     }
 
+    /// Its kind (`BPF_MAP_TYPE_…`), bytes of a key, bytes of a value, and how many entries it may have.
+    pub(crate) fn shape(&self) -> (u32, u32, u32, u32) {
+        let info = self.handle.info();
+        (info.kind, info.key_size, info.value_size, info.max_entries)
+    }
+
     /// Its name in the object.
     #[must_use]
     pub fn name(&self) -> &str {

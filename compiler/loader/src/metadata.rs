@@ -4,8 +4,10 @@
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 
+use pktc_object::Metadata;
+
 use crate::btf::Btf;
-use crate::sys::{self, IdKind, MapHandle};
+use crate::sys::{self, IdKind, MapHandle, ProgramInfo};
 
 /// The metadata of the program with that id, without the NULs at the end. `None`: it has none, so it is not pktc's
 /// (or its loader did not bind the map; kernels before 5.10 cannot).
@@ -14,8 +16,21 @@ use crate::sys::{self, IdKind, MapHandle};
 /// What the kernel says; a program that is gone meanwhile is "not found".
 pub fn read_metadata(program: u32) -> io::Result<Option<Vec<u8>>> {
     let program = sys::open_id(IdKind::Program, program)?;
-    for id in sys::program_info(program.as_fd())?.map_ids {
-        let map = MapHandle::new(sys::open_id(IdKind::Map, id)?)?;
+    metadata_text(&sys::program_info(program.as_fd())?)
+}
+
+/// The same, understood; `None` also where it is of another schema.
+pub(crate) fn metadata_of(program: &ProgramInfo) -> io::Result<Option<Metadata>> {
+    Ok(metadata_text(program)?.and_then(|text| Metadata::from_json(&text).ok()))
+}
+
+/// Opens all maps of a program.
+pub(crate) fn open_maps(program: &ProgramInfo) -> io::Result<Vec<MapHandle>> {
+    program.map_ids.iter().map(|&id| MapHandle::new(sys::open_id(IdKind::Map, id)?)).collect()
+}
+
+fn metadata_text(program: &ProgramInfo) -> io::Result<Option<Vec<u8>>> {
+    for map in open_maps(program)? {
         let info = map.info();
         if !info.name.contains("rodata") || info.btf_id == 0 || info.btf_value_type_id == 0 {
             continue;

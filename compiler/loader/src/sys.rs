@@ -137,11 +137,14 @@ pub(crate) fn map_freeze(map: BorrowedFd<'_>) -> io::Result<()> {
 /// What the kernel says of a map.
 #[derive(Clone, Debug)]
 pub(crate) struct MapInfo {
+    pub(crate) id: u32,
     pub(crate) name: String,
     pub(crate) kind: u32,
     pub(crate) key_size: u32,
     pub(crate) value_size: u32,
     pub(crate) max_entries: u32,
+    /// `BPF_F_…`
+    pub(crate) flags: u32,
     /// 0: none.
     pub(crate) btf_id: u32,
     pub(crate) btf_value_type_id: u32,
@@ -278,8 +281,18 @@ pub(crate) fn possible_cpus() -> io::Result<usize> {
     Ok(last.ok_or_else(error)? + 1)
 }
 
+/// What a program runs as.
+#[derive(Clone, Copy)]
+pub(crate) enum Role<'a> {
+    /// On an interface.
+    Xdp,
+    /// In place of a function of a loaded program, as that one's BTF numbers it.
+    Extension { target: BorrowedFd<'a>, function: u32 },
+}
+
 /// A program to load.
 pub(crate) struct ProgramSpec<'a> {
+    pub(crate) role: Role<'a>,
     /// As [`MapSpec::name`].
     pub(crate) name: &'a str,
     pub(crate) instructions: &'a [[u8; 8]],
@@ -294,11 +307,13 @@ pub(crate) struct ProgramSpec<'a> {
 }
 
 /// `BPF_PROG_TYPE_XDP`
-const PROG_TYPE_XDP: u32 = 6;
+pub(crate) const PROG_TYPE_XDP: u32 = 6;
+/// `BPF_PROG_TYPE_EXT` (5.6)
+const PROG_TYPE_EXTENSION: u32 = 28;
 /// `BPF_XDP`, the attach type that programs with fragments are checked for (5.18); older kernels ignore it.
 const ATTACH_TYPE_XDP: u32 = 37;
 
-/// `BPF_PROG_LOAD` of an XDP program. `log` receives the verifier's log, NUL-terminated; it must not be
+/// `BPF_PROG_LOAD`. `log` receives the verifier's log, NUL-terminated; it must not be
 /// empty where `log_level` is not 0.
 pub(crate) fn program_load(spec: &ProgramSpec<'_>, log_level: u32, log: &mut [u8]) -> io::Result<OwnedFd> {
     let mut attr = attributes();
@@ -306,8 +321,17 @@ pub(crate) fn program_load(spec: &ProgramSpec<'_>, log_level: u32, log: &mut [u8
     // NUL-terminated.
     unsafe {
         let program = &mut attr.__bindgen_anon_3;
-        program.prog_type = PROG_TYPE_XDP;
-        program.expected_attach_type = ATTACH_TYPE_XDP;
+        match spec.role {
+            Role::Xdp => {
+                program.prog_type = PROG_TYPE_XDP;
+                program.expected_attach_type = ATTACH_TYPE_XDP;
+            }
+            Role::Extension { target, function } => {
+                program.prog_type = PROG_TYPE_EXTENSION;
+                program.attach_btf_id = function;
+                program.__bindgen_anon_1.attach_prog_fd = raw(target);
+            }
+        }
         program.insns = address(spec.instructions);
         program.insn_cnt = length(spec.instructions.len())?;
         program.license = spec.license.as_ptr() as u64;
@@ -422,20 +446,31 @@ fn map_info(fd: BorrowedFd<'_>) -> io::Result<MapInfo> {
         info
     };
     Ok(MapInfo {
+        id: info.id,
         name: text(&info.name),
         kind: info.type_,
         key_size: info.key_size,
         value_size: info.value_size,
         max_entries: info.max_entries,
+        flags: info.map_flags,
         btf_id: info.btf_id,
         btf_value_type_id: info.btf_value_type_id,
     })
 }
 
 /// What the kernel says of a program.
+#[derive(Clone, Debug)]
 pub(crate) struct ProgramInfo {
     pub(crate) id: u32,
+    /// `BPF_PROG_TYPE_…`
+    pub(crate) kind: u32,
     pub(crate) name: String,
+    /// A hash of its instructions.
+    pub(crate) tag: [u8; 8],
+    /// Nanoseconds from boot until it was loaded.
+    pub(crate) load_time: u64,
+    /// 0: none.
+    pub(crate) btf_id: u32,
     pub(crate) map_ids: Vec<u32>,
 }
 
@@ -454,7 +489,15 @@ pub(crate) fn program_info(fd: BorrowedFd<'_>) -> io::Result<ProgramInfo> {
         let count = info.nr_map_ids as usize;
         if count <= map_ids.len() {
             map_ids.truncate(count);
-            return Ok(ProgramInfo { id: info.id, name: text(&info.name), map_ids });
+            return Ok(ProgramInfo {
+                id: info.id,
+                kind: info.type_,
+                name: text(&info.name),
+                tag: info.tag,
+                load_time: info.load_time,
+                btf_id: info.btf_id,
+                map_ids,
+            });
         }
         map_ids = vec![0; count];
     }
@@ -502,6 +545,69 @@ pub(crate) fn open_id(kind: IdKind, id: u32) -> io::Result<OwnedFd> {
         attr.__bindgen_anon_6.__bindgen_anon_1.prog_id = id;
         bpf_fd(command, &mut attr)
     }
+}
+
+/// `BPF_PROG_GET_NEXT_ID`: the id after `id`; `None` at the end.
+pub(crate) fn next_program(id: u32) -> io::Result<Option<u32>> {
+    let mut attr = attributes();
+    // SAFETY: no address is passed, and the kernel writes into `attr` alone.
+    let result = unsafe {
+        attr.__bindgen_anon_6.__bindgen_anon_1.start_id = id;
+        bpf(bpf_cmd::BPF_PROG_GET_NEXT_ID, &mut attr).map(|_| attr.__bindgen_anon_6.next_id)
+    };
+    match result {
+        Ok(next) => Ok(Some(next)),
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// `BPF_OBJ_PIN`: a name for a program, map or link in the bpf file system, which keeps it.
+pub(crate) fn pin(fd: BorrowedFd<'_>, path: &CStr) -> io::Result<()> {
+    let mut attr = attributes();
+    // SAFETY: the path is NUL-terminated and lives through the call.
+    unsafe {
+        attr.__bindgen_anon_4.pathname = path.as_ptr() as u64;
+        attr.__bindgen_anon_4.bpf_fd = raw(fd);
+        bpf(bpf_cmd::BPF_OBJ_PIN, &mut attr).map(drop)
+    }
+}
+
+/// `BPF_OBJ_GET`: what is pinned there.
+pub(crate) fn open_pin(path: &CStr) -> io::Result<OwnedFd> {
+    let mut attr = attributes();
+    // SAFETY: as in `pin`.
+    unsafe {
+        attr.__bindgen_anon_4.pathname = path.as_ptr() as u64;
+        bpf_fd(bpf_cmd::BPF_OBJ_GET, &mut attr)
+    }
+}
+
+/// `BPF_LINK_CREATE` of an extension (5.10): it takes the place of function `function` of `target`, as that one's
+/// BTF numbers it, for as long as the link is there.
+pub(crate) fn link_extension(
+    extension: BorrowedFd<'_>,
+    target: BorrowedFd<'_>,
+    function: u32,
+) -> io::Result<OwnedFd> {
+    let mut attr = attributes();
+    // SAFETY: no address is passed.
+    unsafe {
+        let link = &mut attr.link_create;
+        link.__bindgen_anon_1.prog_fd = raw(extension);
+        link.__bindgen_anon_2.target_fd = raw(target);
+        link.__bindgen_anon_3.target_btf_id = function;
+        bpf_fd(bpf_cmd::BPF_LINK_CREATE, &mut attr)
+    }
+}
+
+/// Nanoseconds since the machine was switched on (`CLOCK_BOOTTIME`, by which the kernel notes when programs were
+/// loaded).
+pub(crate) fn since_boot() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure lives through the call, which fills it.
+    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// Lifts the limit of locked memory, which kernels before 5.11 charge maps and programs to. Without the

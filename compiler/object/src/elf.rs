@@ -5,6 +5,7 @@
 //! | `xdp`, `xdp.frags` | the programs; each is a global function symbol with its size (libbpf refuses others) |
 //! | `.maps` | zeros, one global object symbol a map; what it is stands in `.BTF` |
 //! | `.rodata`, `.rodata.N` | one global object symbol each |
+//! | `.xdp_run_config` | zeros, one global object symbol a program that says how it takes part in a dispatcher |
 //! | `license` | "Dual MIT/GPL" |
 //! | `.BTF`, `.BTF.ext` | types and source lines |
 //! | `.pktc` | the metadata; not loaded |
@@ -21,8 +22,9 @@ use pktc_bpf::MapIndex;
 
 use crate::code::CodeSection;
 use crate::data::DataSection;
+use crate::run_config::RunConfig;
 use crate::types::DeclaredMap;
-use crate::{ObjectError, metadata};
+use crate::{ObjectError, metadata, run_config};
 
 /// Compatible with the GPL, which some of the kernel's functions ask for.
 const LICENSE: &[u8] = b"Dual MIT/GPL\0";
@@ -32,6 +34,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) code: &'a [CodeSection],
     pub(crate) data: &'a [DataSection],
     pub(crate) maps: &'a [DeclaredMap],
+    pub(crate) run_configs: &'a [RunConfig],
     pub(crate) btf: Vec<u8>,
     pub(crate) btf_ext: Vec<u8>,
     pub(crate) metadata: Vec<u8>,
@@ -45,6 +48,7 @@ pub(crate) fn write(parts: Parts<'_>) -> Result<Vec<u8>, ObjectError> {
     };
     let code: Vec<SectionId> = parts.code.iter().map(|section| writer.code(section)).collect();
     writer.maps(parts.maps);
+    writer.run_configs(parts.run_configs);
     for section in parts.data {
         writer.data(section);
     }
@@ -107,6 +111,15 @@ impl Writer {
         for map in maps {
             let symbol = self.symbol(&map.name, SymbolKind::Data, id, map.offset.into(), map.size.into());
             self.maps.insert(map.map, symbol);
+        }
+    }
+
+    fn run_configs(&mut self, configs: &[RunConfig]) {
+        let Some(last) = configs.last() else { return };
+        let zeros = vec![0; (last.offset + last.size) as usize];
+        let id = self.section(run_config::SECTION, SectionKind::Data, zeros, 8);
+        for config in configs {
+            self.symbol(&config.name, SymbolKind::Data, id, config.offset.into(), config.size.into());
         }
     }
 

@@ -14,10 +14,12 @@
 mod btf;
 mod code;
 mod data;
+mod dispatcher;
 mod dump;
 mod elf;
 mod lines;
 mod metadata;
+mod run_config;
 mod types;
 
 use std::collections::HashSet;
@@ -27,6 +29,7 @@ use pktc_bpf::{EncodeError, MapDef, MapIndex, ValueLayout};
 use pktc_codegen::module::Module;
 use pktc_diagnostics::SourceMap;
 
+pub use dispatcher::Dispatcher;
 pub use dump::{DumpError, dump};
 pub use metadata::{
     CounterInfo, CounterRange, Metadata, MetadataError, ProgramInfo, RuleInfo, SCHEMA, SECTION, SetInfo,
@@ -148,12 +151,14 @@ pub fn write(module: &Module, metadata: &Metadata, sources: &SourceMap) -> Resul
     let mut data = data::contents(module)?;
     data.push(data::DataSection::metadata(&json));
     let types::Described { mut btf, functions, maps } = types::describe(module, &code, &data);
+    let run_configs = run_config::describe(&mut btf, &metadata.programs);
     let btf_ext = lines::encode(&mut btf, &code, &functions, sources);
     let btf = btf.finish();
     elf::write(elf::Parts {
         code: &code,
         data: &data,
         maps: &maps,
+        run_configs: &run_configs,
         btf,
         btf_ext,
         metadata: data::terminated(&json),

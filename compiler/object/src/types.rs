@@ -13,7 +13,7 @@ use crate::code::CodeSection;
 use crate::data::DataSection;
 
 /// Bytes of a member of a map definition: a pointer.
-const POINTER: u32 = 8;
+pub(crate) const POINTER: u32 = 8;
 
 /// A map in the section `.maps`.
 pub(crate) struct DeclaredMap {
@@ -54,7 +54,7 @@ pub(crate) fn describe(module: &Module, code: &[CodeSection], data: &[DataSectio
 }
 
 /// `struct xdp_md *` (`include/uapi/linux/bpf.h`; the last member came in 5.8).
-fn context(btf: &mut Encoder) -> TypeId {
+pub(crate) fn context(btf: &mut Encoder) -> TypeId {
     const MEMBERS: [&str; 6] =
         ["data", "data_end", "data_meta", "ingress_ifindex", "rx_queue_index", "egress_ifindex"];
     let u32 = btf.unsigned("unsigned int", 4);
@@ -113,7 +113,7 @@ fn definition(btf: &mut Encoder, map: &MapDef) -> (TypeId, u32) {
 }
 
 /// A number, as map definitions write it: `int (*)[number]`.
-fn number(btf: &mut Encoder, number: u32) -> TypeId {
+pub(crate) fn number(btf: &mut Encoder, number: u32) -> TypeId {
     let int = btf.signed_int();
     let array = btf.array(int, number);
     btf.pointer(array)

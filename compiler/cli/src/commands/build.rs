@@ -1,4 +1,5 @@
-//! `pktc build`: all programs of a file as one object, or what a stage works on as text.
+//! `pktc build`: all programs of a file as one object, those of several files as one program, or what a stage works on
+//! as text.
 
 use std::path::{Path, PathBuf};
 
@@ -7,6 +8,7 @@ use pktc_driver::options::{Counters, Options};
 use pktc_driver::{Emit, Subject};
 
 use crate::arguments::BuildArguments;
+use crate::commands::link;
 use crate::console::{Console, plural};
 use crate::disk;
 use crate::failure::{Failure, Outcome, Status};
@@ -17,10 +19,27 @@ pub(crate) fn build(arguments: &BuildArguments, console: &mut Console) -> Outcom
     let counters = if arguments.no_counters { Counters::Off } else { Counters::AsWritten };
     let options = arguments.target.options(arguments.level, counters)?;
     let output = arguments.output.as_deref();
-    match arguments.emit {
-        Some(stage) => text(&Source::read(&arguments.file)?, stage, &options, output, console),
-        None => object(&Source::open(&arguments.file, console)?, &options, output, console),
+    match (&arguments.files[..], arguments.emit) {
+        ([file], Some(stage)) => text(&Source::read(file)?, stage, &options, output, console),
+        ([file], None) => object(&Source::open(file, console)?, &options, output, console),
+        (files, None) => linked(files, &options, output, console),
+        (_, Some(_)) => Err(Failure::new("`--emit` shows one file; name one")),
     }
+}
+
+/// One program of those of several files.
+fn linked(files: &[PathBuf], options: &Options, output: Option<&Path>, console: &Console) -> Outcome {
+    let Some(output) = output else {
+        return Err(Failure::new("several files make one object; name it with `-o`"));
+    };
+    let mut objects = Vec::new();
+    for file in files {
+        let source = Source::open(file, console)?;
+        let built = compile(&source, options, console)?;
+        refuse_source(&source, output)?;
+        objects.push((source.path, built));
+    }
+    link::write(&objects, output, None, console)
 }
 
 /// What `stage` makes. Tokens and syntax trees are shown of sources with errors, too.
@@ -48,13 +67,18 @@ fn text(
 }
 
 fn object(source: &Source, options: &Options, output: Option<&Path>, console: &Console) -> Outcome {
-    let programs = source.xdps()?;
-    let subjects: Vec<Subject> = programs.into_iter().map(Subject::Xdp).collect();
+    let built = compile(source, options, console)?;
+    let output = output.map_or_else(|| default_output(&source.path), Path::to_path_buf);
+    write(source, &output, &built, console)?;
+    Ok(Status::Done)
+}
+
+/// An object of all programs of the file.
+fn compile(source: &Source, options: &Options, console: &Console) -> Result<Vec<u8>, Failure> {
+    let subjects: Vec<Subject> = source.xdps()?.into_iter().map(Subject::Xdp).collect();
     let built = source.built(pktc_driver::build(&source.checked, &subjects, options), console)?;
     source.tell_unseen(options, console);
-    let output = output.map_or_else(|| default_output(&source.path), Path::to_path_buf);
-    write(source, &output, &built.object, console)?;
-    Ok(Status::Done)
+    Ok(built.object)
 }
 
 /// `rules/edge.pkt` becomes `edge.o` in the current directory, as a C compiler does it.
@@ -65,14 +89,20 @@ fn default_output(source: &str) -> PathBuf {
 
 /// Writes a result, but over nothing that it was made from.
 fn write(source: &Source, output: &Path, bytes: &[u8], console: &Console) -> Result<(), Failure> {
-    let shown = output.display();
+    refuse_source(source, output)?;
+    disk::write(output, bytes)?;
+    console.note(format!("wrote `{}` ({})", output.display(), plural(bytes.len(), "byte")));
+    Ok(())
+}
+
+/// An error, if `output` is one of the source's files.
+fn refuse_source(source: &Source, output: &Path) -> Result<(), Failure> {
     let sources = &source.checked.sources;
     if sources.files().any(|file| disk::same_file(output, Path::new(sources.name(file)))) {
+        let shown = output.display();
         return Err(Failure::new(format!(
             "`{shown}` is a source of this build; name another file with `-o`"
         )));
     }
-    disk::write(output, bytes)?;
-    console.note(format!("wrote `{shown}` ({})", plural(bytes.len(), "byte")));
     Ok(())
 }

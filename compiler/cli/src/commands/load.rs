@@ -1,10 +1,10 @@
-//! `pktc load`: a program, from a source or an object, on an interface.
+//! `pktc load`: a program, from a source or an object, on interfaces.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pktc_driver::Subject;
 use pktc_driver::options::{Kernel, Options};
-use pktc_loader::{AttachError, LoadOptions, Loaded, LoadedProgram};
+use pktc_loader::{InstallError, InstallOptions, Placed};
 
 use crate::arguments::LoadArguments;
 use crate::console::Console;
@@ -12,46 +12,71 @@ use crate::disk;
 use crate::failure::{Failure, Outcome, Status};
 use crate::source::Source;
 
-/// Loads one program and attaches it where none is yet.
+/// What the program of several files is called.
+const LINKED: &str = "linked";
+
+/// Loads one program and puts it on each interface, in place of an older version of it where one runs.
 pub(crate) fn load(arguments: &LoadArguments, console: &mut Console) -> Outcome {
-    let interface = &arguments.iface;
-    // Before anything is compiled or loaded for it.
-    pktc_loader::check_interface(interface).map_err(|error| Failure::new(error.to_string()))?;
-    let wanted = arguments.program.as_deref();
-    let object = object(&arguments.file, wanted, console)?;
-    let options = LoadOptions {
-        program: wanted.map(str::to_owned),
-        mode: arguments.mode,
-        interface: Some(interface.clone()),
-        without_frags: false,
-    };
-    let path = arguments.file.display().to_string();
-    let mut attached = attach(&object, &path, interface, &options)?;
-    if let Err(AttachError::NoNativeSupport { .. }) = attached {
-        // The driver may take no packets in several buffers; it has none, then.
-        let again = attach(&object, &path, interface, &LoadOptions { without_frags: true, ..options })?;
-        attached = again.or(attached);
+    // Before anything is compiled or loaded for them.
+    for interface in &arguments.iface {
+        pktc_loader::check_interface(interface).map_err(|error| Failure::new(error.to_string()))?;
     }
-    let loaded = attached.map_err(|error| Failure::new(error.to_string()))?;
-    for note in &loaded.notes {
+    let object = match &arguments.files[..] {
+        [file] => object(file, arguments.program.as_deref(), console)?,
+        files => linked(files, arguments.program.as_deref(), console)?,
+    };
+    let chain_on = arguments.chain_on.as_ref();
+    let options = InstallOptions {
+        program: arguments.program.clone(),
+        mode: arguments.mode,
+        direct: arguments.direct,
+        version: arguments.dispatcher_version,
+        priority: arguments.priority,
+        chain_on: chain_on.map(|actions| actions.iter().fold(0, |set, action| set | 1 << action)),
+    };
+    let paths: Vec<_> = arguments.files.iter().map(|path| format!("`{}`", path.display())).collect();
+    let installed =
+        pktc_loader::install(&object, &arguments.iface, &options).map_err(|error| match error {
+            InstallError::Load(error) => Failure::new(format!("{}: {error}", paths.join(", "))),
+            InstallError::Attach(error) => Failure::new(error.to_string()),
+        })?;
+    for note in &installed.notes {
         console.note(format!("note: {note}"));
     }
-    let program = only(&loaded.programs, &path)?;
-    console.note(format!("attached `{}` (id {}) to {interface}", program.name, program.id));
+    for place in &installed.places {
+        console.note(told(&installed.name, place));
+    }
     Ok(Status::Done)
 }
 
-/// Loads the one program and attaches it; the inner error is the interface's.
-fn attach(
-    object: &[u8],
-    path: &str,
-    interface: &str,
-    options: &LoadOptions,
-) -> Result<Result<Loaded, AttachError>, Failure> {
-    let loaded =
-        pktc_loader::load(object, options).map_err(|error| Failure::new(format!("`{path}`: {error}")))?;
-    let attached = pktc_loader::attach(interface, only(&loaded.programs, path)?, options.mode);
-    Ok(attached.map(|()| loaded))
+/// What became of an interface.
+fn told(program: &str, place: &Placed) -> String {
+    let Placed { interface, id, replaced, turn } = place;
+    let done = match replaced {
+        Some(old) => {
+            format!("attached `{program}` (id {id}) to {interface} in place of its older version (id {old})")
+        }
+        None => format!("attached `{program}` (id {id}) to {interface}"),
+    };
+    match turn {
+        Some((turn, of)) => format!("{done}, program {turn} of {of} there"),
+        None => done,
+    }
+}
+
+/// All programs of the files as one.
+fn linked(files: &[PathBuf], name: Option<&str>, console: &Console) -> Result<Vec<u8>, Failure> {
+    let mut objects = Vec::new();
+    for file in files {
+        objects.push((file.display().to_string(), object(file, None, console)?));
+    }
+    let merged = pktc_loader::merge(&objects, name.unwrap_or(LINKED));
+    let merged = merged.map_err(|error| Failure::new(error.to_string()))?;
+    for note in &merged.notes {
+        console.note(format!("note: {note}"));
+    }
+    console.note(format!("linked {}", merged.programs.join(", ")));
+    Ok(merged.object)
 }
 
 /// The object in `path`, or built from the source in it.
@@ -79,12 +104,4 @@ fn options(console: &Console) -> Options {
     );
     let kernel = Kernel::V5_10;
     Options { access: kernel.access(), kernel, ..usual }
-}
-
-fn only<'a>(programs: &'a [LoadedProgram], path: &str) -> Result<&'a LoadedProgram, Failure> {
-    if let [only] = programs {
-        return Ok(only);
-    }
-    let names = programs.iter().map(|program| program.name.as_str()).collect::<Vec<_>>().join(", ");
-    Err(Failure::new(format!("`{path}` has several programs; choose with `--program NAME`: {names}")))
 }

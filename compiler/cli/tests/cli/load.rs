@@ -34,7 +34,9 @@ fn what_is_neither_a_source_nor_an_object() {
 fn as_nobody(session: &Session, arguments: &[&str]) -> Transcript {
     const NOBODY: u32 = 65_534;
     let program = session.path("pktc");
-    std::fs::copy(env!("CARGO_BIN_EXE_pktc"), &program).expect("a copy of pktc");
+    // By another process: a child that another test starts meanwhile would hold the file open for writing.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_pktc")).arg(&program).status();
+    assert!(copied.expect("cp runs").success());
     std::fs::set_permissions(session.path(""), PermissionsExt::from_mode(0o755))
         .expect("a directory of ours");
     let mut command = Command::new(program);

@@ -6,6 +6,7 @@ mod build;
 mod check;
 mod example;
 mod frames;
+mod link;
 mod load;
 mod run;
 mod session;

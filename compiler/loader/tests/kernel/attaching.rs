@@ -4,7 +4,8 @@ use std::process::Command;
 
 use libtest_mimic::Trial;
 use pktc_loader::{
-    AttachError, LoadOptions, Loaded, Mode, attach, attached, detach, in_private_network, load,
+    AttachError, Attached, LoadOptions, Loaded, Mode, Which, attach, attached, in_private_network, load,
+    remove,
 };
 
 use crate::{Outcome, kernel_test, objects};
@@ -40,6 +41,10 @@ fn with_pair(body: impl FnOnce() -> Outcome + Send) -> Outcome {
 
 fn edge() -> Loaded {
     load(&objects::constant("edge", 1, false), &LoadOptions::default()).unwrap()
+}
+
+fn detach(interface: &str) -> Result<Vec<Attached>, AttachError> {
+    remove(interface, &Which::Own)
 }
 
 fn attached_and_detached_in_both_modes() -> Outcome {

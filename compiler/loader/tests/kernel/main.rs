@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "what fails in a test fails the test")]
 
 mod attaching;
+mod linking;
 mod loading;
 mod objects;
 mod running;
@@ -24,6 +25,9 @@ fn kernel_test(name: &'static str, body: fn() -> Outcome) -> Trial {
 
 fn main() {
     let arguments = Arguments::from_args();
-    let trials = [loading::trials(), running::trials(), attaching::trials()].into_iter().flatten().collect();
+    let trials = [loading::trials(), running::trials(), attaching::trials(), linking::trials()]
+        .into_iter()
+        .flatten()
+        .collect();
     libtest_mimic::run(&arguments, trials).exit();
 }

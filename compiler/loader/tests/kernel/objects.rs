@@ -10,12 +10,17 @@ use pktc_object::{Metadata, ProgramInfo, SCHEMA, SourceInfo};
 
 /// Compiles `programs/NAME.c`; `Err`: why that cannot be done here.
 pub(crate) fn compile(name: &str) -> Result<Vec<u8>, String> {
+    compile_with(name, &[])
+}
+
+/// The same, with more words for the compiler.
+pub(crate) fn compile_with(name: &str, options: &[String]) -> Result<Vec<u8>, String> {
     let source = format!("{}/tests/kernel/programs/{name}.c", env!("CARGO_MANIFEST_DIR"));
     let folder = tempfile::tempdir().unwrap();
     let object = folder.path().join("object.o");
     let includes = format!("-I/usr/include/{}-linux-gnu", std::env::consts::ARCH);
     let mut command = Command::new("clang-19");
-    command.args(["-O2", "-g", "-target", "bpf", &includes, "-c", &source, "-o"]).arg(&object);
+    command.args(["-O2", "-g", "-target", "bpf", &includes, "-c", &source, "-o"]).arg(&object).args(options);
     let output = command.output().map_err(|error| format!("clang-19: {error}"))?;
     let errors = String::from_utf8_lossy(&output.stderr);
     if errors.contains("file not found") {

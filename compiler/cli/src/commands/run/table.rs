@@ -9,6 +9,8 @@ use pktc_testing::engine::Outcome as Decision;
 use super::{Report, verdict_name};
 use crate::console::{Console, plural};
 use crate::failure::Failure;
+use crate::rows::Align::{Left, Right};
+use crate::rows::print_rows;
 
 /// The rows, kept until all widths are known.
 #[derive(Default)]
@@ -48,7 +50,6 @@ impl Table {
         counters: &[(u64, u64)],
         console: &mut Console,
     ) -> Result<(), Failure> {
-        use Align::{Left, Right};
         let titles = ["packet", "time", "summary", "verdict", "rule"];
         print_rows(titles, [Right, Right, Left, Left, Left], &self.packets, console)?;
         console.line("")?;
@@ -80,33 +81,4 @@ fn seconds(time_ns: u64, first_ns: u64) -> String {
     let sign = if time_ns < first_ns { "-" } else { "" };
     let microseconds = time_ns.abs_diff(first_ns) / 1_000;
     format!("{sign}{}.{:06}", microseconds / 1_000_000, microseconds % 1_000_000)
-}
-
-/// Where a column's text stands.
-#[derive(Clone, Copy)]
-enum Align {
-    Left,
-    Right,
-}
-
-/// Prints rows under titles, each column as wide as its widest text; nothing stands behind the last text.
-fn print_rows<const N: usize>(
-    titles: [&str; N],
-    aligns: [Align; N],
-    rows: &[[String; N]],
-    console: &mut Console,
-) -> Result<(), Failure> {
-    let titles = titles.map(str::to_owned);
-    let width = |column: usize| rows.iter().chain([&titles]).map(|row| row[column].chars().count()).max();
-    let widths: [usize; N] = std::array::from_fn(|column| width(column).unwrap_or(0));
-    for row in [&titles].into_iter().chain(rows) {
-        let cells: Vec<String> = std::iter::zip(row, std::iter::zip(widths, aligns))
-            .map(|(text, (width, align))| match align {
-                Align::Left => format!("{text:<width$}"),
-                Align::Right => format!("{text:>width$}"),
-            })
-            .collect();
-        console.line(cells.join("  ").trim_end())?;
-    }
-    Ok(())
 }
