@@ -279,7 +279,7 @@ mod tests {
     }
 
     fn finish() -> End {
-        End::Finish { rule: None, verdict: Verdict::Pass }
+        End::Finish { rule: None, verdict: Verdict::Pass, ask: false }
     }
 
     /// What becomes of these blocks, as text.

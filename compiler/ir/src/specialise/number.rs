@@ -313,10 +313,8 @@ impl Specialiser<'_> {
     /// Loads all that `expr` reads and that is there for sure, so that the loads are made on every way through it.
     fn preload(&mut self, parsing: &mut Parsing<'_>, expr: &Expr) {
         match &expr.kind {
-            ExprKind::Own(field) => {
-                if self.is_sure(parsing, *field) {
-                    self.own_container(parsing, *field);
-                }
+            ExprKind::Own(field) if self.is_sure(parsing, *field) => {
+                self.own_container(parsing, *field);
             }
             ExprKind::Not(inner) | ExprKind::In { value: inner, .. } => self.preload(parsing, inner),
             ExprKind::And(parts) | ExprKind::Or(parts) => {
@@ -348,10 +346,10 @@ impl Specialiser<'_> {
                 self.guard(parsing, right, absent, here);
             }
             ExprKind::In { value, .. } => self.guard(parsing, value, absent, here),
-            ExprKind::OwnPayload { from, to } => {
-                if !parsing.behind.iter().any(|(bytes, _)| *bytes == (*from, *to)) {
-                    self.guard_payload(parsing, (*from, *to), absent, here);
-                }
+            ExprKind::OwnPayload { from, to }
+                if !parsing.behind.iter().any(|(bytes, _)| *bytes == (*from, *to)) =>
+            {
+                self.guard_payload(parsing, (*from, *to), absent, here);
             }
             _ => {}
         }
