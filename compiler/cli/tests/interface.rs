@@ -21,7 +21,7 @@ xdp gate { default pass; rule: tcp.dport == 23 => drop; rule dns: udp.sport == 5
 /// What a test does, in a network namespace.
 type Work = fn() -> Result<(), Failed>;
 
-const TRIALS: [(&str, Work); 10] = [
+const TRIALS: [(&str, Work); 11] = [
     ("a source is attached, kept, and detached", from_a_source),
     ("an object is attached by the name of its program", from_an_object),
     ("the driver decides, and skb mode is never taken silently", native_where_there_is_none),
@@ -31,6 +31,7 @@ const TRIALS: [(&str, Work); 10] = [
     ("programs are taken away by name or number", taken_away),
     ("counts of several interfaces come together", together),
     ("more programs than the kernel calls directly", too_many),
+    ("capabilities are enough to load, and the one for the rest is named", without_root),
     ("linked programs count as they did alone", linked),
 ];
 
@@ -344,4 +345,31 @@ fn too_many() -> Result<(), Failed> {
     assert!(warning.starts_with("warning: the kernel calls at most 48 XDP programs directly"), "{warning}");
     drop(loaded);
     Ok(())
+}
+
+/// As nobody, with the capabilities that loading takes.
+fn without_root() -> Result<(), Failed> {
+    const CAPABILITIES: &str = "-all,+bpf,+net_admin,+perfmon";
+    let session = Session::new()?;
+    let folder = session.0.path();
+    std::fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    // By another process: a child that another test starts meanwhile would hold the file open for writing.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_pktc")).arg(folder.join("pktc")).status()?;
+    assert!(copied.success());
+    let pktc = |words: &str| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+        command.args([&format!("--inh-caps={CAPABILITIES}"), &format!("--ambient-caps={CAPABILITIES}")]);
+        command.arg(folder.join("pktc")).args(words.split(' ')).current_dir(folder).output()
+    };
+    let load = format!("load gate.pkt {DIRECT} --program gate");
+    let loaded = pktc(&load)?;
+    let said = String::from_utf8(loaded.stderr)?;
+    assert!(loaded.status.success() && said.contains("attached `gate`"), "{said}");
+    for words in [&load, "status", "unload --iface lo"] {
+        let refused = pktc(words)?;
+        let said = String::from_utf8(refused.stderr)?;
+        assert!(refused.status.code() == Some(2) && said.contains("CAP_SYS_ADMIN"), "{words}: {said}");
+    }
+    session.assert("unload --iface lo", 0, "detached `gate` (id N) from lo\n")
 }

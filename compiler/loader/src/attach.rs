@@ -165,8 +165,17 @@ impl Change<'_> {
         let (code, interface) = (failure.error.raw_os_error(), &self.link.name);
         let busy = matches!(code, Some(libc::EBUSY | libc::EEXIST));
         let other = || attached(interface).ok()?.into_iter().next();
-        if busy && let Some(other) = other() {
+        if busy
+            && self.old.is_none()
+            && let Some(other) = other()
+        {
             return AttachError::Busy { interface: interface.clone(), other };
+        }
+        if code == Some(libc::EBUSY) {
+            let action = format!(
+                "changing what {interface} runs, which a bpf_link holds: end the program or remove the pin that has it"
+            );
+            return failed(action, failure);
         }
         let refused = matches!(code, Some(libc::EOPNOTSUPP | libc::EINVAL | libc::ERANGE));
         if self.mode == Mode::Native && self.new.is_some() && refused {

@@ -1,5 +1,7 @@
 //! Which privileges are missing, in words: the kernel itself only says "operation not permitted".
 
+use std::io;
+
 /// Capabilities that loading and running XDP programs takes, and their bits (linux/capability.h; `CAP_BPF` and
 /// `CAP_PERFMON` since 5.8).
 const NEEDED: [(&str, u32); 3] = [("CAP_NET_ADMIN", 12), ("CAP_PERFMON", 38), ("CAP_BPF", 39)];
@@ -8,9 +10,25 @@ const SYS_ADMIN: u32 = 21;
 
 /// The capabilities that this thread lacks; empty also where that cannot be told.
 pub(crate) fn missing() -> Vec<&'static str> {
-    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
-    let field = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    field.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).map_or_else(Vec::new, missing_from)
+    effective().map_or_else(Vec::new, missing_from)
+}
+
+/// The capabilities that this thread has, a bit each.
+fn effective() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/thread-self/status").ok()?;
+    let hex = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
+    u64::from_str_radix(hex.trim(), 16).ok()
+}
+
+/// Says what a refused look-up by number lacks: no other capability is enough for that.
+pub(crate) fn explain_look_up(error: io::Error) -> io::Error {
+    let lacks_it = effective().is_some_and(|effective| effective >> SYS_ADMIN & 1 == 0);
+    if error.raw_os_error() != Some(libc::EPERM) || !lacks_it {
+        return error;
+    }
+    let message = "operation not permitted; to look at what others loaded, the kernel wants CAP_SYS_ADMIN: run as root, \
+                   or give the process this capability";
+    io::Error::new(io::ErrorKind::PermissionDenied, message)
 }
 
 fn missing_from(effective: u64) -> Vec<&'static str> {

@@ -543,7 +543,7 @@ pub(crate) fn open_id(kind: IdKind, id: u32) -> io::Result<OwnedFd> {
     // SAFETY: no address is passed; all three ids are the same word of the union.
     unsafe {
         attr.__bindgen_anon_6.__bindgen_anon_1.prog_id = id;
-        bpf_fd(command, &mut attr)
+        bpf_fd(command, &mut attr).map_err(crate::privilege::explain_look_up)
     }
 }
 
@@ -558,7 +558,7 @@ pub(crate) fn next_program(id: u32) -> io::Result<Option<u32>> {
     match result {
         Ok(next) => Ok(Some(next)),
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
-        Err(error) => Err(error),
+        Err(error) => Err(crate::privilege::explain_look_up(error)),
     }
 }
 
