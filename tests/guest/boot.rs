@@ -1,12 +1,15 @@
 //! Every pinned kernel boots, takes what it should and refuses what it should not.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use pktc_bpf::{AluOp, Insn, MapDef, MapIndex, MapKind, Operand, Reg, Size, ValueLayout, Width};
 use pktc_codegen::module::{MachineInsn, Module, Program};
 use pktc_diagnostics::{SourceMap, Span};
+use pktc_driver::options::{Access, Options};
+use pktc_driver::{self as driver, Files, build, check, programs};
 use pktc_object::{Metadata, SCHEMA, SourceInfo};
 use pktc_tests::guest::{self, Answer, Guest, Report, Subject};
 
@@ -15,16 +18,19 @@ const XDP_TX: u32 = 3;
 
 fn main() {
     let arguments = Arguments::from_args();
-    let trials = guest::series().into_iter().map(trial).collect();
+    let of = |series| [trial(series, "loads_and_runs", boots), trial(series, "takes_the_examples", examples)];
+    let trials = guest::series().into_iter().flat_map(of).collect();
     libtest_mimic::run(&arguments, trials).exit();
 }
 
-fn trial(series: &'static str) -> Trial {
-    let name = format!("guest::{series}::loads_and_runs");
+type Check = fn(&str, &Guest) -> Result<(), Failed>;
+
+fn trial(series: &'static str, name: &str, check: Check) -> Trial {
+    let name = format!("guest::{series}::{name}");
     match Guest::new(series) {
         Ok(guest) => {
             let note = guest.note.clone().unwrap_or_default();
-            Trial::test(name, move || boots(series, &guest)).with_kind(note)
+            Trial::test(name, move || check(series, &guest)).with_kind(note)
         }
         Err(reason) => Trial::test(name, || Ok(())).with_kind(reason.to_string()).with_ignored_flag(true),
     }
@@ -71,6 +77,57 @@ fn boots(series: &str, guest: &Guest) -> Result<(), Failed> {
         }
     }
     Ok(())
+}
+
+/// Each example loads with each way to reach packet bytes that the kernel has, and says something of a packet.
+fn examples(series: &str, guest: &Guest) -> Result<(), Failed> {
+    let mut subjects = Vec::new();
+    for file in example_files()? {
+        for access in Access::ALL.into_iter().filter(|access| series != "5.10" || !access.frags()) {
+            subjects.push(example(&file, access)?);
+        }
+    }
+    let reports = guest.load(Path::new(env!("CARGO_BIN_EXE_pktc-guest")), &subjects)?;
+    assert_eq!(reports.len(), subjects.len());
+    for Report { subject, answer, .. } in reports {
+        assert!(matches!(answer, Answer::Verdicts(_)), "{subject}: {answer:?}");
+    }
+    Ok(())
+}
+
+fn example_files() -> Result<Vec<PathBuf>, Failed> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    let mut files = Vec::new();
+    for example in fs::read_dir(folder)? {
+        for file in fs::read_dir(example?.path())? {
+            files.push(file?.path());
+        }
+    }
+    // What has no program is used by others.
+    files.retain(|file| {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        file.extension().is_some_and(|ext| ext == "pkt") && text.lines().any(|line| line.starts_with("xdp "))
+    });
+    files.sort();
+    Ok(files)
+}
+
+fn example(file: &Path, access: Access) -> Result<Subject, Failed> {
+    let checked = check(&file.display().to_string(), &OnDisk);
+    let subjects: Vec<_> = programs(&checked).into_iter().map(driver::Subject::Xdp).collect();
+    let options = Options { access, ..Options::default() };
+    let built =
+        build(&checked, &subjects, &options).map_err(|errors| format!("{}: {errors:?}", file.display()))?;
+    let name = format!("{} by {}", file.display(), access.name());
+    Ok(Subject { name, object: built.object, packets: vec![vec![0; 60]] })
+}
+
+struct OnDisk;
+
+impl Files for OnDisk {
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        fs::read(path).map_err(|error| error.to_string())
+    }
 }
 
 /// A program with a packet of 60 bytes, and one that is too short for the kernel.

@@ -127,8 +127,11 @@ impl Window {
         let (filled, before) = (lowering.new_cold_block(), lowering.fresh());
         self.load(lowering, Load { position, length: left, offset }, filled, short);
         lowering.switch_to(filled);
-        // The verifier takes no subtraction from a stack pointer.
-        lowering.push(VInsn::Neg { dst: before, src: position });
+        // The verifier takes no subtraction from a stack pointer, and up to 6.12 it knows no bounds of `-position`, but
+        // those of `0 - position`.
+        lowering.push(VInsn::Mov { dst: before, src: Operand::Imm(0) });
+        let right = Operand::Reg(position);
+        lowering.push(VInsn::Alu { op: AluOp::Sub, width: Width::W64, dst: before, left: before, right });
         let (origin, cursor, right) = (lowering.fresh(), lowering.cursor, Operand::Reg(before));
         lowering.push(VInsn::Alu { op: AluOp::Add, width: Width::W64, dst: origin, left: cursor, right });
         set_word(lowering, ORIGIN, origin);
