@@ -69,8 +69,26 @@ impl Pins {
 
     /// Opens the program in place `place` of a dispatcher.
     pub(crate) fn program(&self, interface: u32, dispatcher: u32, place: usize) -> io::Result<OwnedFd> {
-        let path = self.path(interface, dispatcher).join(format!("prog{place}-prog"));
-        sys::open_pin(&c_path(&path)?)
+        let open = |folder: &Path| sys::open_pin(&c_path(&folder.join(format!("prog{place}-prog")))?);
+        match open(&self.path(interface, dispatcher)) {
+            // A command that put it on the interface may have been killed before it named the pins.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.staged(interface, dispatcher)?.map_or(Err(error), |staged| open(&staged))
+            }
+            opened => opened,
+        }
+    }
+
+    /// The directory of a dispatcher's pins that have no name yet, if there is one.
+    fn staged(&self, interface: u32, dispatcher: u32) -> io::Result<Option<PathBuf>> {
+        let prefix = format!("pktc-new-{}-{interface}-{dispatcher}-", namespace()?);
+        for entry in fs::read_dir(&self.directory)? {
+            let entry = entry?;
+            if entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix)) {
+                return Ok(Some(entry.path()));
+            }
+        }
+        Ok(None)
     }
 
     fn path(&self, interface: u32, dispatcher: u32) -> PathBuf {
