@@ -302,11 +302,12 @@ impl Specialiser<'_> {
         here: &Here,
     ) {
         self.preload(parsing, expr);
-        let (checked, loaded, guarded) = (parsing.checked, parsing.loaded.clone(), parsing.guarded.clone());
+        let before = parsing.clone();
         self.own_branch(parsing, expr, then, otherwise, here);
-        if parsing.checked != checked || parsing.guarded != guarded {
-            // What was found out on one way only.
-            (parsing.checked, parsing.loaded, parsing.guarded) = (checked, loaded, guarded);
+        let found = |parsing: &Parsing<'_>| (parsing.checked, parsing.guarded.len(), parsing.behind.len());
+        if found(parsing) != found(&before) {
+            // That was found out on one way only.
+            *parsing = before;
         }
     }
 
