@@ -56,6 +56,17 @@ pub enum Item {
     Member { scope: Scope, union: UnionId, index: u8 },
 }
 
+impl Item {
+    /// The packet that it belongs to.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        match self {
+            Item::Header(place) | Item::Part(Part { place, .. }) => place.scope,
+            Item::Member { scope, .. } => *scope,
+        }
+    }
+}
+
 /// Bytes that are there only if a condition on the header's own fields holds and the packet reaches so far.
 #[derive(Clone, Debug)]
 pub struct Part {
@@ -277,10 +288,7 @@ impl RuleProgram {
     /// Whether its tests ask for what is in a tunnel.
     #[must_use]
     pub fn ask_for_tunnels(&self) -> bool {
-        self.items.values().any(|item| match item {
-            Item::Header(place) | Item::Part(Part { place, .. }) => place.scope.inner > 0,
-            Item::Member { scope, .. } => scope.inner > 0,
-        })
+        self.items.values().any(|item| item.scope().inner > 0)
     }
 }
 

@@ -44,22 +44,9 @@ fn remove_once(function: &mut MachineFunction) -> bool {
 
 /// The register that `insn` writes, if it does nothing else.
 fn makes_only(insn: &MachineInsn) -> Option<Reg> {
-    match *insn {
-        Insn::Alu { dst, .. }
-        | Insn::Neg { dst, .. }
-        | Insn::Swap { dst, .. }
-        | Insn::LoadImm64 { dst, .. }
-        | Insn::LoadMap { dst, .. }
-        | Insn::LoadMapValue { dst, .. }
-        | Insn::Load { dst, .. } => Some(dst),
-        Insn::Store { .. }
-        | Insn::AtomicAdd { .. }
-        | Insn::Goto { .. }
-        | Insn::Branch { .. }
-        | Insn::Call { .. }
-        | Insn::CallLocal { .. }
-        | Insn::Exit
-        | Insn::Foreign(_) => None,
+    match insn {
+        Insn::Call { .. } | Insn::CallLocal { .. } | Insn::Foreign(_) => None,
+        _ => writes(insn).first(),
     }
 }
 

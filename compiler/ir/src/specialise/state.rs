@@ -4,7 +4,7 @@ use pktc_semantics::typed::{HeaderId, Scope, UnionId};
 
 use crate::decide::{BitSet, Needs};
 use crate::graph::{Graph, Scoped, edges, entered};
-use crate::rule::{Item, ItemId, Part, Place, RuleProgram};
+use crate::rule::{Item, ItemId, Place, RuleProgram};
 use cranelift_entity::EntityRef;
 
 /// Knowledge: an item that is neither present nor reachable by what is pending is absent.
@@ -75,14 +75,6 @@ impl Outlook<'_> {
         }
     }
 
-    /// The packet that an item belongs to.
-    fn scope_of(&self, item: ItemId) -> Scope {
-        match &self.rules.items[item] {
-            Item::Header(place) | Item::Part(Part { place, .. }) => place.scope,
-            Item::Member { scope, .. } => *scope,
-        }
-    }
-
     fn leads_to_place(&self, pending: &Pending, wanted: Place) -> bool {
         match pending {
             Pending::Header { place, .. } if place.scoped() == wanted.scoped() => {
@@ -133,7 +125,9 @@ impl Outlook<'_> {
             !closed.iter().any(|closed| closed.inner <= scope.inner && closed.quoted <= scope.quoted)
         };
         let items = needs.items.iter().map(ItemId::new);
-        items.filter(|&item| open(self.scope_of(item))).any(|item| self.leads_to_item(pending, item))
+        items
+            .filter(|&item| open(self.rules.items[item].scope()))
+            .any(|item| self.leads_to_item(pending, item))
             || needs.malformed.iter().any(|suspects| {
                 let mut headers = suspects.headers.iter();
                 open(suspects.scope)
