@@ -220,6 +220,18 @@ impl End {
         .into_iter()
         .flatten()
     }
+
+    /// Lets it go on to other blocks.
+    pub(crate) fn redirect(&mut self, mut new: impl FnMut(VBlockId) -> VBlockId) {
+        match self {
+            End::Goto(target) => *target = new(*target),
+            End::Branch { taken, fallthrough, .. } => {
+                *fallthrough = new(*fallthrough);
+                *taken = new(*taken);
+            }
+            End::Exit => {}
+        }
+    }
 }
 
 /// `dst = src`

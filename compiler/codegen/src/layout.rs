@@ -10,6 +10,7 @@ use pktc_lower::vcode::VBlockId;
 use crate::emit::{End, MachineBlock, MachineFunction, Test};
 use crate::graph::{entry, follow};
 use crate::module::MachineInsn;
+use crate::steady::steady;
 
 /// The longest tail (with a verdict's move, without `exit`) that is repeated to save a jump to it.
 const LONGEST_REPEATED_TAIL: usize = 2;
@@ -40,6 +41,7 @@ pub(crate) fn lay_out(mut function: MachineFunction, wanted: &[VBlockId], repeat
         let keep = reachable(&function);
         order.retain(|&id| keep[id]);
     }
+    let order = steady(&mut function, order);
     row(&function, &order)
 }
 
@@ -142,7 +144,8 @@ fn repeat_short_tails(function: &mut MachineFunction, order: &[VBlockId]) -> Vec
     new_order
 }
 
-fn row(function: &MachineFunction, order: &[VBlockId]) -> Row {
+/// Blocks in a row, with the jumps between those that do not stand where the one before goes on.
+pub(crate) fn row(function: &MachineFunction, order: &[VBlockId]) -> Row {
     let mut row = Row { items: Vec::new(), starts: SecondaryMap::new() };
     for (index, &id) in order.iter().enumerate() {
         let block = &function.blocks[id];

@@ -9,7 +9,7 @@
 //! 5. `allocate`: every value has a machine register or a stack slot at every point.
 //! 6. `emit`: machine instructions in blocks.
 //! 7. `peephole` (optional): no move whose destination holds the value already or could have got it at once.
-//! 8. `layout`: instructions in a row.
+//! 8. `layout`: instructions in a row, that of a long program so that the JIT comes to an end (`steady`).
 //! 9. `branch`: every jump has a distance that 16 bits hold.
 //! 10. `lint` (tests and debug builds): what the verifier refuses in any program is not there.
 
@@ -28,6 +28,7 @@ mod operands;
 mod optimise;
 mod peephole;
 mod ssa;
+mod steady;
 
 use pktc_diagnostics::{Diagnostic, Span, codes};
 use pktc_lower::vcode::{VFunction, VInsn, VModule};

@@ -107,3 +107,46 @@ fn many_rules_reach_one_tail_and_each_other() {
 fn is_copy(insn: &MachineInsn) -> bool {
     matches!(insn, Insn::Alu { op: AluOp::Mov, src: Reg(_), .. })
 }
+
+/// Code with `loops` short loops, one after the other, each of which has an `exit` of its own.
+fn loops(loops: i32) -> Builder {
+    let mut code = Builder::new();
+    let sum = code.constant(0);
+    for turns in 0..loops {
+        let (head, done, out, next) = (code.block(), code.block(), code.block(), code.block());
+        let index = code.constant(0);
+        code.goto(head, head);
+        fill(&mut code, 20);
+        code.alu_to(AluOp::Add, sum, sum, Imm(1));
+        code.alu_to(AluOp::Add, index, index, Imm(1));
+        code.branch(Condition::Ge, index, Imm(turns % 4), done);
+        code.goto(head, done);
+        code.branch(Condition::Gt, sum, Imm(100_000), out);
+        code.goto(next, out);
+        code.exit(Imm(turns));
+        code.goto(next, next);
+    }
+    code.exit(Reg(sum));
+    code
+}
+
+#[test]
+fn no_jump_back_is_short_in_a_long_program() {
+    let code = loops(300);
+    let (_, executed) = check(&code, 75 * (1 + 1 + 2 + 3));
+    assert!(executed < 525 * 30, "{executed} executed");
+    for options in [&OPTIMISED, &PLAIN] {
+        let program = code.compile(options);
+        let mut short = 0;
+        for (index, insn) in program.insns.iter().enumerate() {
+            if let Insn::Goto { target } | Insn::Branch { target, .. } = *insn {
+                let goal = index as i64 + 1 + i64::from(target);
+                // All steps stand before the entry, and nothing of another length before them.
+                short += usize::from((-64..0).contains(&target) && goal > 2 * 300);
+            }
+        }
+        assert_eq!(short, 0, "jumps back that the JIT may find short or long");
+        let first_exit = program.insns.iter().position(|insn| *insn == Insn::Exit);
+        assert!(first_exit.is_some_and(|index| index < 4), "the first exit stands at {first_exit:?}");
+    }
+}
