@@ -1,9 +1,10 @@
 //! The parse graph: which header can follow which, and which of them form a *group*, i.e. a union with `repeats`
 //! whose members follow each other in any order (the IPv6 extension headers).
 
-use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
-use cranelift_entity::SecondaryMap;
+use cranelift_entity::{EntityRef, SecondaryMap};
+use hashbrown::HashMap;
 use pktc_semantics::typed::{
     ExprKind, FieldIndex, Header, HeaderId, Next, NextKind, Program, Scope, Target, UnionId,
 };
@@ -18,7 +19,7 @@ pub struct Graph<'a> {
     pub program: &'a Program,
     group_of: HashMap<HeaderId, UnionId>,
     /// What can follow a header of the outer packet, directly or not.
-    reach: SecondaryMap<HeaderId, HashSet<Scoped>>,
+    reach: SecondaryMap<HeaderId, Found>,
     /// Fields of a header that the declaration of another one reads: by whom, and which.
     cited: SecondaryMap<HeaderId, Vec<(HeaderId, FieldIndex)>>,
 }
@@ -31,9 +32,11 @@ impl<'a> Graph<'a> {
         for (id, union) in program.unions.iter().filter(|(_, union)| union.repeats.is_some()) {
             group_of.extend(union.members.iter().map(|&member| (member, id)));
         }
+        let targets: SecondaryMap<HeaderId, Vec<Target>> =
+            program.headers.iter().map(|(id, header)| (id, targets(header))).collect();
         let mut reach = SecondaryMap::new();
         for header in program.headers.keys() {
-            reach[header] = reachable(program, header);
+            reach[header] = reachable(&targets, header, program.headers.len());
         }
         Graph { program, group_of, reach, cited: citations(program) }
     }
@@ -65,14 +68,14 @@ impl<'a> Graph<'a> {
     #[must_use]
     pub fn leads(&self, from: Scoped, to: Scoped) -> bool {
         let (scope, header) = from;
-        relative(scope, to.0).is_some_and(|inside| self.reach[header].contains(&(inside, to.1)))
+        relative(scope, to.0).is_some_and(|inside| self.reach[header].contains((inside, to.1)))
     }
 
     /// Whether something behind `from` can open the packet `scope`.
     #[must_use]
     pub fn opens(&self, from: Scoped, scope: Scope) -> bool {
         let inside = relative(from.0, scope).filter(|&inside| inside != Scope::default());
-        inside.is_some_and(|inside| self.reach[from.1].iter().any(|&(of, _)| of == inside))
+        inside.is_some_and(|inside| self.reach[from.1].any_in(inside))
     }
 }
 
@@ -115,16 +118,53 @@ fn citations(program: &Program) -> SecondaryMap<HeaderId, Vec<(HeaderId, FieldIn
     cited
 }
 
-fn reachable(program: &Program, from: HeaderId) -> HashSet<Scoped> {
-    let mut found = HashSet::new();
+fn targets(header: &Header) -> Vec<Target> {
+    header.next.iter().flat_map(edges).map(|(_, target)| target).collect()
+}
+
+fn reachable(targets: &SecondaryMap<HeaderId, Vec<Target>>, from: HeaderId, headers: usize) -> Found {
+    let mut found = Found::none(headers);
     let mut open = vec![(Scope::default(), from)];
     while let Some((scope, header)) = open.pop() {
-        let targets = program.headers[header].next.iter().flat_map(edges);
-        for to in targets.filter_map(|(_, target)| entered(scope, target)) {
+        for to in targets[header].iter().filter_map(|&target| entered(scope, target)) {
             if found.insert(to) {
                 open.push(to);
             }
         }
     }
     found
+}
+
+/// Some of all headers of all packets that may lie in each other.
+#[derive(Clone, Default)]
+struct Found {
+    headers: usize,
+    /// Those of each packet together.
+    is_in: Vec<bool>,
+}
+
+impl Found {
+    fn none(headers: usize) -> Found {
+        let packets = 2 * (usize::from(Scope::MAX_INNER) + 1);
+        Found { headers, is_in: vec![false; packets * headers] }
+    }
+
+    fn of_packet(&self, scope: Scope) -> Range<usize> {
+        let start = (2 * usize::from(scope.inner) + usize::from(scope.quoted)) * self.headers;
+        start..start + self.headers
+    }
+
+    /// Whether it was not in.
+    fn insert(&mut self, (scope, header): Scoped) -> bool {
+        let place = self.of_packet(scope).start + header.index();
+        !std::mem::replace(&mut self.is_in[place], true)
+    }
+
+    fn contains(&self, (scope, header): Scoped) -> bool {
+        self.is_in[self.of_packet(scope).start + header.index()]
+    }
+
+    fn any_in(&self, scope: Scope) -> bool {
+        self.is_in[self.of_packet(scope)].contains(&true)
+    }
 }

@@ -1,6 +1,6 @@
 //! One program: everything but packet access.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
 use pktc_bpf::{AluOp, Condition, MapIndex, Operand, Size, Swap, Width};

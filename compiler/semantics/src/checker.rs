@@ -5,7 +5,7 @@
 //! chains, programs and tests. Each step reports all its mistakes and goes on; a declaration that could not be
 //! understood keeps its name, so that its uses raise no further errors.
 
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 use std::rc::Rc;
 
 use cranelift_entity::PrimaryMap;
@@ -49,6 +49,8 @@ pub(crate) struct Checker<'a> {
     pub(crate) element_spans: HashMap<SetId, Vec<Span>>,
     /// What presence implies; filled when the parse graph is complete.
     pub(crate) graph: Graph,
+    /// Whether messages are thrown away, so that none need be worked out.
+    pub(crate) quiet: bool,
     /// How many expressions enclose the one being checked.
     pub(crate) depth: usize,
     /// How many definitions were expanded so far.
@@ -145,6 +147,7 @@ impl<'a> Checker<'a> {
             literal_sets: HashMap::new(),
             element_spans: HashMap::new(),
             graph: Graph::default(),
+            quiet: false,
             depth: 0,
             expansions: 0,
         }
@@ -179,7 +182,9 @@ impl<'a> Checker<'a> {
     /// Does `work` without keeping its messages.
     pub(crate) fn quietly<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.diagnostics.len();
+        let outer = std::mem::replace(&mut self.quiet, true);
         let result = work(self);
+        self.quiet = outer;
         self.diagnostics.truncate(before);
         result
     }

@@ -3,7 +3,8 @@
 //! What is certain where a header is present is what is certain on *every* way to it: the greatest solution of
 //! `certain(h) = {h, its unions} ∪ ⋂ certain(parent)`, found by starting from "everything" and taking away.
 
-use std::collections::{BTreeSet, HashMap};
+use hashbrown::HashMap;
+use std::collections::BTreeSet;
 
 use cranelift_entity::EntityRef;
 use pktc_syntax::ast;

@@ -1,6 +1,6 @@
 //! Reads the standard library, the named file, and what it `use`s; parses each once.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use pktc_diagnostics::{Diagnostic, SourceMap, Span, codes, has_errors};
 use pktc_syntax::ast::{self, DeclKind, Elements, UseTarget, Word};

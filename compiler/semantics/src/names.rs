@@ -4,7 +4,7 @@
 //! not pass on from a used file to its user's users. Blocks (chains and programs) have a name space of their
 //! own, so that a chain may be called `tcp` as the header is.
 
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 
 use pktc_diagnostics::{Diagnostic, Span, codes};
 use pktc_syntax::ast::{self, DeclKind, Word};

@@ -142,6 +142,9 @@ impl<'a> Checker<'a> {
     }
 
     fn unknown_head(&mut self, head: &Word, is_alone: bool, env: &Env<'a>) {
+        if self.quiet {
+            return;
+        }
         let mut known = self.visible(Space::Value, env.unit, |_| true);
         known.extend(["malformed", "pkt"]);
         let owned = |checker: &Self| {

@@ -1,6 +1,6 @@
 //! Rule identities: one numbering of a program's rules that all stages and engines share.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use pktc_diagnostics::{SourceMap, Span};
 

@@ -1,6 +1,6 @@
 //! Fixed sets and `in`.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use pktc_diagnostics::{Diagnostic, Span, codes};

@@ -1,6 +1,6 @@
 //! What the grammar's actions call: spans, words, and the refusal of what the grammar takes too generously.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use pktc_diagnostics::{Diagnostic, FileId, Span, codes};
 

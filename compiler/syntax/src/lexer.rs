@@ -1,6 +1,6 @@
 //! Text to tokens. Never fails: what forms no token is reported and becomes [`Token::Error`].
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use logos::{Lexer, Logos};
 use pktc_diagnostics::{Code, Diagnostic, FileId, Span, codes};

@@ -8,7 +8,7 @@
 //! one.) What is worth mending is decided in `repair.rs`, where statements begin and end in `structure.rs`,
 //! what is said in `explain.rs`.
 
-use std::collections::HashSet;
+use hashbrown::HashSet;
 
 use lalrpop_util::ParseError;
 use pktc_diagnostics::{Diagnostic, FileId, Span, codes};

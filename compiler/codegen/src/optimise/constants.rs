@@ -1,7 +1,7 @@
 //! Constants: into the instructions that can hold them, and the rest next to their uses, so that they take no
 //! register in between.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use cranelift_entity::SecondaryMap;
 use pktc_bpf::{AluOp, Condition, Operand, Width};

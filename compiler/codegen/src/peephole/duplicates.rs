@@ -1,6 +1,6 @@
 //! Blocks that do the same: mostly the moves of edges that lead to one place.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use cranelift_entity::SecondaryMap;
 use pktc_lower::vcode::VBlockId;

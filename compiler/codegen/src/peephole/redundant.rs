@@ -1,6 +1,6 @@
 //! Moves, spills and reloads whose destination already holds the value.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use pktc_bpf::{AluOp, Insn, Operand, Reg, Size, Width};
 

@@ -4,7 +4,7 @@ mod compare;
 mod condition;
 mod operand;
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use cranelift_entity::PrimaryMap;
 use pktc_diagnostics::{Diagnostic, SourceMap, Span, codes};

@@ -18,7 +18,7 @@
 //! moves the cursor or is checked has bounds that make it an offset into the packet, and a count that did not grow
 //! would make a loop endless.
 
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 
 use cranelift_entity::SecondaryMap;
 use pktc_bpf::{AluOp, Size};

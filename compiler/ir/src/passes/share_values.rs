@@ -10,7 +10,7 @@
 //! What is known where a block ends holds in each block that only it leads to. Values may be assigned again, so
 //! what is known speaks of a value together with how often it was assigned on the way.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use cranelift_entity::{EntityRef, SecondaryMap};
 use pktc_bpf::{AluOp, Size};

@@ -17,7 +17,7 @@ mod parse;
 mod state;
 mod test;
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::rc::Rc;
 
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};

@@ -3,7 +3,7 @@
 //! Checks of the header's own fields read them at the cursor. `left`, where something encloses the header, is
 //! how many bytes from its start on are claimed for it: a header must fit both in the packet and in that.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use cranelift_entity::EntityRef;
 use pktc_bpf::{AluOp, Condition, Size, Width};
