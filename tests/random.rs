@@ -2,6 +2,7 @@
 //!
 //! `PKTC_RANDOM_PROGRAMS` says how many programs are drawn (200), `PKTC_RANDOM_SEED` the number that the first is
 //! drawn from; without it half of them are always the same, and half are new in each run. The numbers are printed.
+//! `PKTC_RANDOM_SOURCES` names a folder where the programs are written, `PKTC_RANDOM_REFUSALS` prints those refused.
 
 #![expect(clippy::print_stderr, reason = "each run says what it drew")]
 

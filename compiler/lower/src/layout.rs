@@ -20,26 +20,67 @@ pub(crate) fn order_blocks(mut blocks: PrimaryMap<VBlockId, VBlock>) -> PrimaryM
     ordered
 }
 
+/// So many instructions of one way come in a row, then what branches off from them: so that the branches of a list of
+/// thousands of rules do not all lead behind its end.
+const LONGEST_STRETCH: usize = 1000;
+
+/// A stretch of one way that is placed.
+struct Stretch {
+    /// What branches off from it.
+    sides: Vec<VBlockId>,
+    /// Where the way goes on.
+    rest: Option<VBlockId>,
+}
+
+struct Tracer<'a> {
+    blocks: &'a PrimaryMap<VBlockId, VBlock>,
+    order: Vec<VBlockId>,
+    /// Those in `order`, and those where a way goes on later.
+    taken: SecondaryMap<VBlockId, bool>,
+}
+
 fn trace(blocks: &PrimaryMap<VBlockId, VBlock>) -> Vec<VBlockId> {
-    let mut placed: SecondaryMap<VBlockId, bool> = SecondaryMap::new();
-    let mut order = Vec::with_capacity(blocks.len());
-    let mut open = vec![VBlockId::new(0)];
-    while let Some(start) = open.pop() {
-        let mut next = Some(start);
-        while let Some(block) = next.filter(|&block| !placed[block]) {
-            placed[block] = true;
-            order.push(block);
-            next = match blocks[block].end {
+    let mut tracer = Tracer { blocks, order: Vec::with_capacity(blocks.len()), taken: SecondaryMap::new() };
+    let mut open = vec![tracer.stretch(VBlockId::new(0))];
+    while let Some(mut stretch) = open.pop() {
+        if let Some(side) = stretch.sides.pop() {
+            open.push(stretch);
+            if !tracer.taken[side] {
+                open.push(tracer.stretch(side));
+            }
+        } else if let Some(rest) = stretch.rest {
+            open.push(tracer.stretch(rest));
+        }
+    }
+    tracer.order
+}
+
+impl Tracer<'_> {
+    /// Places the way from `start` on.
+    fn stretch(&mut self, start: VBlockId) -> Stretch {
+        let mut stretch = Stretch { sides: Vec::new(), rest: None };
+        let (mut next, mut length) = (Some(start), 0);
+        while let Some(block) = next {
+            self.taken[block] = true;
+            self.order.push(block);
+            length += self.blocks[block].insns.len() + 1;
+            next = match self.blocks[block].end {
                 Terminator::Goto(target) => Some(target),
                 Terminator::Branch { taken, fallthrough, .. } => {
-                    open.push(taken);
+                    stretch.sides.push(taken);
                     Some(fallthrough)
                 }
                 Terminator::Exit(_) => None,
             };
+            next = next.filter(|&block| !self.taken[block]);
+            if let Some(block) = next.filter(|_| length > LONGEST_STRETCH) {
+                self.taken[block] = true;
+                stretch.rest = Some(block);
+                break;
+            }
         }
+        stretch
     }
-    order
 }
 
 fn rename(end: &Terminator, to: &SecondaryMap<VBlockId, VBlockId>) -> Terminator {

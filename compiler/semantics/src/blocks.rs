@@ -325,48 +325,6 @@ impl<'a> Checker<'a> {
             reached.end = reached.end.or(Some(span));
         }
     }
-
-    fn reject_chain_circles(&mut self) {
-        let mut done = Vec::new();
-        for id in self.program.chains.keys().collect::<Vec<_>>() {
-            let mut open = Vec::new();
-            if let Some((from, span)) = self.circle_from(id, &mut open, &mut done) {
-                let (chain, name) = (&self.program.chains[from], self.program.chains[id].name.clone());
-                let title = format!("the chain `{name}` applies itself");
-                let diagnostic = Diagnostic::error(codes::RECURSION, title, span, "this leads back to it")
-                    .with_label(chain.span, "in this chain")
-                    .with_note("every program ends, so no chain can come round to itself");
-                self.report(diagnostic);
-            }
-        }
-    }
-
-    /// The `apply` that closes a circle through chains that are not `done` yet.
-    fn circle_from(
-        &self,
-        id: ChainId,
-        open: &mut Vec<ChainId>,
-        done: &mut Vec<ChainId>,
-    ) -> Option<(ChainId, Span)> {
-        if done.contains(&id) {
-            return None;
-        }
-        open.push(id);
-        let mut applied = Vec::new();
-        applied_in(&self.program.chains[id].body, &mut applied);
-        for (next, span) in applied {
-            if open.contains(&next) {
-                done.append(open);
-                return Some((id, span));
-            }
-            if let Some(found) = self.circle_from(next, open, done) {
-                return Some(found);
-            }
-        }
-        open.pop();
-        done.push(id);
-        None
-    }
 }
 
 /// How far packets come in a list of statements.
@@ -386,19 +344,5 @@ fn item_span(item: &XdpItem) -> Span {
         | XdpItem::ChainOn { span, .. }
         | XdpItem::CountersOff { span }
         | XdpItem::On { span, .. } => *span,
-    }
-}
-
-/// The chains that statements apply, and where.
-fn applied_in(body: &[Stmt], found: &mut Vec<(ChainId, Span)>) {
-    for stmt in body {
-        match stmt {
-            Stmt::Rule(rule) => found.extend(rule.actions.iter().filter_map(|action| match action.kind {
-                ActionKind::Apply(chain) => Some((chain, action.span)),
-                ActionKind::Verdict(_) | ActionKind::Return | ActionKind::Count(_) => None,
-            })),
-            Stmt::When { body, .. } => applied_in(body, found),
-            Stmt::Apply { chain, span } => found.push((*chain, *span)),
-        }
     }
 }

@@ -169,6 +169,7 @@ impl<'a> Checker<'a> {
         self.tests();
         // After a mistake, what looks unused may be what the mistake was meant to use.
         if !has_errors(&self.diagnostics) {
+            self.reject_too_many_rules();
             self.report_unused();
             self.report_unreached_headers();
         }

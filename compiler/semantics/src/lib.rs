@@ -4,6 +4,7 @@
 //! standard library is embedded: `.pkt` files under `stdlib/`, a protocol each, checked like the user's own.
 
 mod actions;
+mod applied;
 mod arithmetic;
 mod blocks;
 mod certain;

@@ -6,6 +6,7 @@ use crate::checker::Checker;
 use crate::dump::scope_text;
 use crate::graph::edges;
 use crate::names::SymbolKind;
+use crate::structure::walk;
 use crate::typed::{
     Action, ActionKind, Expr, ExprKind, HeaderId, Index, Instance, NextKind, Stmt, Type, Verdict, XdpId,
 };
@@ -121,8 +122,26 @@ impl Checker<'_> {
     }
 
     fn reads_fragment(&self, expr: &Expr) -> bool {
-        let text = self.text(expr.span);
-        text.contains("frag") || text.contains("ip.proto")
+        let mut found = false;
+        walk(expr, &mut |part| found |= self.is_about_fragments(part));
+        found
+    }
+
+    /// Whether it reads what tells fragments apart: a fragment header, `ipv4.mf`, `frag_off`, `ip.first_fragment`; or
+    /// `ip.proto`, which later fragments have as well.
+    fn is_about_fragments(&self, operand: &Expr) -> bool {
+        let (header, field) = match operand.kind {
+            ExprKind::Field { instance, field } => {
+                let header = &self.program.headers[instance.header];
+                (header.name.as_str(), header.fields[field].name.as_deref())
+            }
+            ExprKind::Present(instance) => (self.program.headers[instance.header].name.as_str(), None),
+            ExprKind::UnionField { instance, field } => {
+                ("", Some(self.program.unions[instance.union].fields[field].name.as_str()))
+            }
+            _ => return false,
+        };
+        header == "fragment" || field.is_some_and(|it| matches!(it, "mf" | "proto") || it.contains("frag"))
     }
 
     /// The member of `ip_proto` that selects a header, if only members of that enum do.

@@ -1,6 +1,8 @@
 //! A random program with its packets and what the reference says of them.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 
 use pktc_semantics::typed::{HeaderId, Program};
 
@@ -59,6 +61,7 @@ pub(super) fn draw_case(seed: u64, captured: &[Vec<u8>]) -> Drawn {
         let anchors: Vec<Sketch<'_>> = whole.iter().map(|packet| Sketch::new(&world, packet)).collect();
         let source = draw(&world, &declarations, &theme, &anchors, &mut dice);
         let text = source.to_string();
+        keep_source(seed, &text);
         match compile(&text) {
             Err(Failure::Refused(codes, message)) => drawn.refuse(&codes, &text, &message),
             Err(Failure::Bug(what)) => {
@@ -79,6 +82,15 @@ pub(super) fn draw_case(seed: u64, captured: &[Vec<u8>]) -> Drawn {
     }
     drawn.bug = Some(format!("seed {seed}: {TRIES} programs, and the compiler took none"));
     drawn
+}
+
+/// Writes the program down before anything is done with it, where `PKTC_RANDOM_SOURCES` names a folder: so that one
+/// that hangs the compiler can be looked at.
+fn keep_source(seed: u64, text: &str) {
+    if let Some(folder) = std::env::var_os("PKTC_RANDOM_SOURCES") {
+        let path = Path::new(&folder).join(format!("{seed}.pkt"));
+        fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
 }
 
 impl Case {

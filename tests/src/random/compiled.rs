@@ -11,7 +11,8 @@ use pktc_driver::{Built, Checked, Files, Subject, build, check, programs};
 pub(super) const LEVELS: [Level; 2] = [Level::O0, Level::O2];
 
 /// Why the compiler may refuse what the checker took.
-pub(super) const LIMITS: [Code; 3] = [codes::NOT_YET, codes::STACK_FULL, codes::PROGRAM_TOO_LONG];
+pub(super) const LIMITS: [Code; 4] =
+    [codes::NOT_YET, codes::STACK_FULL, codes::PROGRAM_TOO_LONG, codes::TOO_COMPLEX];
 
 /// Lines of a panic's message that are shown.
 const LINES: usize = 8;

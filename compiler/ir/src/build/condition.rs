@@ -12,6 +12,7 @@ use crate::rule::{Cond, Item, ItemId, Num, Part, Place, Suspects, Test};
 impl RuleBuilder<'_> {
     /// `expr` as a condition; where it has no value, it is false.
     pub(super) fn condition(&mut self, expr: &Expr) -> Cond {
+        self.count_forms_anew(expr.span);
         match &expr.kind {
             ExprKind::Not(inner) => Cond::negate(self.condition(inner)),
             ExprKind::And(parts) => Cond::and(self.conditions(parts)),

@@ -2,6 +2,7 @@
 
 mod compare;
 mod condition;
+mod known;
 mod operand;
 
 use hashbrown::HashMap;
@@ -30,6 +31,8 @@ pub fn build_rules(
         slots: PrimaryMap::new(),
         item_keys: HashMap::new(),
         slot_keys: HashMap::new(),
+        known: Vec::new(),
+        forms: known::Forms::none(xdp.span),
         diagnostics: Vec::new(),
     };
     let body = builder.body(&xdp.body);
@@ -60,6 +63,9 @@ struct RuleBuilder<'a> {
     slots: PrimaryMap<SlotId, Slot>,
     item_keys: HashMap<String, ItemId>,
     slot_keys: HashMap<Slot, SlotId>,
+    /// What is present or absent wherever the operand being built has a value.
+    known: Vec<(ItemId, bool)>,
+    forms: known::Forms,
     diagnostics: Vec<Diagnostic>,
 }
 

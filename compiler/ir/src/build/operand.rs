@@ -1,6 +1,8 @@
 //! Operands: each form that an operand can take is handed to a continuation, and the conditions under which it
 //! has that form (and has a value at all) are wrapped around what comes back.
 
+use std::cell::RefCell;
+
 use pktc_bpf::Size;
 use pktc_diagnostics::Span;
 use pktc_semantics::typed::{
@@ -10,7 +12,7 @@ use pktc_semantics::typed::{
 
 use super::RuleBuilder;
 use crate::layout::{Container, certain_bytes, condition_key, low_bits, static_bit};
-use crate::rule::{Cond, ItemId, Num, Part, Place, Slot, SlotId, Test};
+use crate::rule::{Cond, ItemId, Num, Part, Place, Slot, SlotId};
 
 /// What an operand turned out to be.
 #[derive(Clone, Debug)]
@@ -44,6 +46,9 @@ pub(super) type Then<'k, 'b> = &'k mut dyn FnMut(&mut RuleBuilder<'b>, Operand) 
 
 impl<'b> RuleBuilder<'b> {
     pub(super) fn operand(&mut self, expr: &Expr, then: Then<'_, 'b>) -> Cond {
+        if !self.one_more_form() {
+            return Cond::Const(false);
+        }
         match &expr.kind {
             ExprKind::Const(value) => then(self, constant(value)),
             ExprKind::Field { instance, field } => self.field(*instance, *field, expr.span, then),
@@ -86,9 +91,12 @@ impl<'b> RuleBuilder<'b> {
 
     fn default(&mut self, value: &Expr, otherwise: &Expr, then: Then<'_, 'b>) -> Cond {
         let there = self.has_value(value);
-        let with_value = self.operand(value, then);
-        let without = self.operand(otherwise, then);
-        Cond::choose(there, with_value, without)
+        let then = RefCell::new(then);
+        self.either(
+            there,
+            |this| this.operand(value, &mut **then.borrow_mut()),
+            |this| this.operand(otherwise, &mut **then.borrow_mut()),
+        )
     }
 
     fn binary(&mut self, op: BinaryOp, left: &Expr, right: &Expr, span: Span, then: Then<'_, 'b>) -> Cond {
@@ -141,11 +149,12 @@ impl<'b> RuleBuilder<'b> {
                 };
                 let item = self.member_item(at.scope, at.union, index.unwrap_or(0));
                 let slot = self.slot(Slot::Member { scope: at.scope, union: at.union, index, field });
-                let rest = then(self, Operand::Num(Num::Slot(slot)));
-                Cond::and([Cond::Test(Test::Present(item), expr.span), rest])
+                self.given(item, expr.span, |this| then(this, Operand::Num(Num::Slot(slot))))
             }
             UnionFieldKind::Member(fields) => self.member_alternatives(at, &fields.clone(), expr.span, then),
-            UnionFieldKind::Alternatives(alternatives) => self.alternatives(at, alternatives, then),
+            UnionFieldKind::Alternatives(alternatives) => {
+                self.alternatives(at, alternatives, expr.span, then)
+            }
         };
         match &declared.when {
             Some(when) => Cond::and([self.condition(&rescoped(when, at.scope)), value]),
@@ -161,31 +170,35 @@ impl<'b> RuleBuilder<'b> {
         then: Then<'_, 'b>,
     ) -> Cond {
         let members = self.program.unions[at.union].members.clone();
-        let mut result = Cond::Const(false);
-        for header in members.into_iter().rev() {
+        let mut choices = Vec::new();
+        for header in members {
             let Some(&field) = fields.get(&header) else { continue };
             let instance = Instance { scope: at.scope, header, index: Index::At(0) };
             let Some(item) = self.header_item(instance) else { continue };
-            let value = self.field(instance, field, span, then);
-            result = Cond::choose(Cond::Test(Test::Present(item), span), value, result);
+            choices.push((vec![item], (instance, field)));
         }
-        result
+        self.first_of(choices, span, |this, (instance, field)| this.field(instance, field, span, then))
     }
 
-    fn alternatives(&mut self, at: UnionInstance, alternatives: &[Expr], then: Then<'_, 'b>) -> Cond {
-        let mut result = Cond::Const(false);
-        for alternative in alternatives.iter().rev() {
+    fn alternatives(
+        &mut self,
+        at: UnionInstance,
+        alternatives: &[Expr],
+        span: Span,
+        then: Then<'_, 'b>,
+    ) -> Cond {
+        let mut choices = Vec::new();
+        for alternative in alternatives {
             let alternative = rescoped(alternative, at.scope);
-            let mut there = Vec::new();
-            self.headers_of(&alternative, &mut there);
-            let value = self.operand(&alternative, then);
-            result = Cond::choose(Cond::and(there), value, result);
+            let mut items = Vec::new();
+            self.headers_of(&alternative, &mut items);
+            choices.push((items, alternative));
         }
-        result
+        self.first_of(choices, span, |this, alternative| this.operand(&alternative, then))
     }
 
-    /// The conditions that all headers which `expr` reads are present.
-    fn headers_of(&mut self, expr: &Expr, into: &mut Vec<Cond>) {
+    /// The items of all headers that `expr` reads.
+    fn headers_of(&mut self, expr: &Expr, into: &mut Vec<ItemId>) {
         let item = match &expr.kind {
             ExprKind::Field { instance, .. }
             | ExprKind::PayloadLength(instance)
@@ -201,12 +214,7 @@ impl<'b> RuleBuilder<'b> {
             }
             _ => None,
         };
-        if let Some(item) = item {
-            let cond = Cond::Test(Test::Present(item), expr.span);
-            if !into.contains(&cond) {
-                into.push(cond);
-            }
-        }
+        into.extend(item.filter(|item| !into.contains(item)));
         for part in parts_of(expr) {
             self.headers_of(part, into);
         }
@@ -223,8 +231,7 @@ impl<'b> RuleBuilder<'b> {
             return self.last(instance, span, &mut |this, at| this.of_header(at, span, slot, then));
         };
         let slot = self.slot(slot(place));
-        let rest = then(self, Operand::Num(Num::Slot(slot)));
-        Cond::and([Cond::Test(Test::Present(item), span), rest])
+        self.given(item, span, |this| then(this, Operand::Num(Num::Slot(slot))))
     }
 
     /// Where a field of `instance` lies, with the conditions for it to be there.
@@ -240,7 +247,7 @@ impl<'b> RuleBuilder<'b> {
         };
         let needs = self.program.needs(instance.header, instance.scope);
         let certain = certain_bytes(header, needs);
-        let mut value = Cond::Const(false);
+        let mut choices = Vec::new();
         for (when, bit) in placements {
             let end = (bit + declared.bits).div_ceil(8);
             let (item, limit) = if when.is_none() && end <= certain {
@@ -253,12 +260,9 @@ impl<'b> RuleBuilder<'b> {
                 self.not_yet("a field of this width", span);
                 return Cond::Const(false);
             };
-            let there =
-                if item == present { Cond::Const(true) } else { Cond::Test(Test::Present(item), span) };
-            let with_value = then(self, operand);
-            value = Cond::choose(there, with_value, value);
+            choices.push((vec![item], operand));
         }
-        Cond::and([Cond::Test(Test::Present(present), span), value])
+        self.given(present, span, |this| this.first_of(choices, span, |this, operand| then(this, operand)))
     }
 
     /// `of` the innermost of a header's instances.
@@ -269,14 +273,12 @@ impl<'b> RuleBuilder<'b> {
         of: &mut dyn FnMut(&mut RuleBuilder<'b>, Instance) -> Cond,
     ) -> Cond {
         let repeats = self.program.headers[instance.header].repeats;
-        let mut result = Cond::Const(false);
-        for index in 0..repeats as u8 {
+        let mut choices = Vec::new();
+        for index in (0..repeats as u8).rev() {
             let at = Instance { index: Index::At(index), ..instance };
-            let Some(item) = self.header_item(at) else { continue };
-            let value = of(self, at);
-            result = Cond::choose(Cond::Test(Test::Present(item), span), value, result);
+            choices.extend(self.header_item(at).map(|item| (vec![item], at)));
         }
-        result
+        self.first_of(choices, span, |this, at| of(this, at))
     }
 
     fn field_operand(
@@ -352,12 +354,9 @@ impl<'b> RuleBuilder<'b> {
             offset: range.start + offset,
             size,
         });
-        let rest = then(self, Operand::Bytes(chunks));
-        Cond::and([
-            Cond::Test(Test::Present(present), expr.span),
-            Cond::Test(Test::Present(item), expr.span),
-            rest,
-        ])
+        self.given(present, expr.span, |this| {
+            this.given(item, expr.span, |this| then(this, Operand::Bytes(chunks.clone())))
+        })
     }
 
     fn chunks(&mut self, length: u32, make: impl Fn(u32, Size) -> Slot) -> Vec<(SlotId, Size)> {

@@ -1,7 +1,7 @@
 //! Forgetting on purpose: once a program has many blocks, what is known moves from states into values.
 //!
 //! Each state that a decision is reached with is a block, and what states tell apart can multiply. Beyond
-//! [`BUDGET`] blocks, a way to a decision first stores which of the needed items are there (a *bridge*), and then
+//! [`BUDGET`] blocks, a way to a decision that has [`FEW_STATES`] already first stores which of the needed items are there (a *bridge*), and then
 //! goes on knowing none of them: all such ways meet, and each question recalls its answer from the value. That
 //! costs a branch a question, and code that grows with the program instead of with its states.
 
@@ -15,13 +15,16 @@ use crate::flow::{Arg, Block, End, Op};
 use crate::layout::low_bits;
 use crate::rule::{Item, ItemId, Slot, SlotId, Test};
 
-/// So many blocks may be specialised.
+/// So many blocks may be specialised, whatever it is for.
 const BUDGET: usize = 3000;
+
+/// So many states of one decision are told apart beyond that: a long list of simple rules has few.
+const FEW_STATES: u32 = 8;
 
 impl Specialiser<'_> {
     /// The block that goes on with `decision`, knowing `state` (restricted to what matters) or less.
     pub(super) fn generalised(&mut self, decision: Decision, mut state: State) -> Block {
-        if self.flow.blocks.len() < BUDGET {
+        if self.flow.blocks.len() < BUDGET || self.states[decision] < FEW_STATES {
             // Until then it only keeps ways apart.
             state.stored = BitSet::default();
             return self.specialised(decision, state);

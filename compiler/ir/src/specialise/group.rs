@@ -12,7 +12,7 @@ use pktc_semantics::typed::{
     Expr, ExprKind, Header, HeaderId, Next, NextKind, Scope, Target, UnionFieldKind, UnionId,
 };
 
-use super::parse::{Parsing, shortest};
+use super::parse::{Parsing, hangs_on, shortest};
 use super::state::{Counts, Pending, State};
 use super::{Here, Specialiser};
 use crate::flow::{Arg, Block, End, Op, Value};
@@ -184,8 +184,7 @@ impl Specialiser<'_> {
     fn start_values(&mut self, group: &mut Loop, here: &Here) {
         self.op(Op::Copy { dst: group.count, src: Arg::Const(0) });
         for item in self.group_items(group, here) {
-            let dst = self.stored(item);
-            self.forget(dst, Arg::Const(0), FLAG);
+            self.store_absent(item);
             if let Some(place) = self.owner(item)
                 && !group.seen.contains_key(&place.header)
             {
@@ -194,9 +193,9 @@ impl Specialiser<'_> {
                 group.seen.insert(place.header, dst);
             }
         }
-        for slot in self.group_slots(group, here) {
-            let (dst, size) = (self.slot(slot), self.slot_size(slot));
-            self.forget(dst, Arg::Const(0), low_bits(size.bytes() * 8));
+        let stored = self.group_slots(group, here);
+        for slot in stored {
+            self.clear_slot(slot);
         }
     }
 
@@ -297,8 +296,7 @@ impl Specialiser<'_> {
     fn record_last(&mut self, group: &Loop, place: Place, parsing: &Parsing<'_>, here: &Here) {
         for item in self.items_of(place.scoped(), here) {
             if self.owner(item) == Some(place) {
-                let dst = self.stored(item);
-                self.forget(dst, Arg::Const(0), FLAG);
+                self.store_absent(item);
             }
         }
         let mut instance = self.parsing(place, group.enclosed, here);
@@ -311,33 +309,43 @@ impl Specialiser<'_> {
         let mut items = self.items_of(parsing.place.scoped(), here);
         items.retain(|&item| self.owner(item) == Some(parsing.place));
         for item in items {
-            let part: Option<Part> = match &self.outlook.rules.items[item] {
-                Item::Part(part) => Some(part.clone()),
-                Item::Header(_) | Item::Member { .. } => None,
-            };
-            let join = self.new_block();
-            let (checked, loaded) = (parsing.checked, parsing.loaded.clone());
-            match &part {
-                Some(part) => self.take_part(parsing, item, part, join, here),
-                None => self.load_slots(parsing, item, here),
-            }
-            self.unlink_slots(item, here);
-            let dst = self.stored(item);
-            self.forget(dst, Arg::Const(1), FLAG);
-            self.end(End::Goto(join));
-            self.current = join;
-            if part.is_some() {
-                (parsing.checked, parsing.loaded) = (checked, loaded);
-            }
+            self.store_presence(parsing, item, here);
         }
         self.load_lengths(parsing, here);
     }
 
+    /// Stores that `item` is absent, until it is found.
+    pub(super) fn store_absent(&mut self, item: ItemId) {
+        let dst = self.stored(item);
+        self.forget(dst, Arg::Const(0), FLAG);
+    }
+
+    /// Stores that `item` is there, with its slots, if it is.
+    pub(super) fn store_presence(&mut self, parsing: &mut Parsing<'_>, item: ItemId, here: &Here) {
+        let part: Option<Part> = match &self.outlook.rules.items[item] {
+            Item::Part(part) => Some(part.clone()),
+            Item::Header(_) | Item::Member { .. } => None,
+        };
+        let join = self.new_block();
+        let before = parsing.clone();
+        match &part {
+            Some(part) => self.take_part(parsing, item, part, join, here),
+            None => self.load_slots(parsing, item, here),
+        }
+        self.unlink_slots(item, here);
+        let dst = self.stored(item);
+        self.forget(dst, Arg::Const(1), FLAG);
+        self.end(End::Goto(join));
+        self.current = join;
+        if part.is_some() {
+            // Not on every way here.
+            *parsing = before;
+        }
+    }
+
     /// What selects the next member must not tell the verifier what was stored.
     fn unlink_slots(&mut self, item: ItemId, here: &Here) {
-        for slot in self.needed_slots(here, |slot| {
-            matches!(slot, Slot::Bytes { item: of, .. } | Slot::Payload { item: of, .. } if *of == item)
-        }) {
+        for slot in self.needed_slots(here, |slot| hangs_on(slot, item)) {
             self.unlink_slot(slot);
         }
     }
@@ -449,7 +457,7 @@ impl Specialiser<'_> {
         copy
     }
 
-    fn forget(&mut self, dst: Value, src: Arg, mask: u64) {
+    pub(super) fn forget(&mut self, dst: Value, src: Arg, mask: u64) {
         self.op(Op::Forget { dst, src, mask });
     }
 

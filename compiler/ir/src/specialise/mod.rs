@@ -69,6 +69,7 @@ pub fn build_flow(
         decisions: &decisions,
         flow,
         known: HashMap::new(),
+        states: SecondaryMap::new(),
         open: Vec::new(),
         current: Block::new(0),
         span: rules.span,
@@ -101,6 +102,8 @@ struct Specialiser<'a> {
     decisions: &'a DecisionGraph,
     flow: Flow,
     known: HashMap<(Decision, State), Block>,
+    /// How many states each decision is reached with.
+    states: SecondaryMap<Decision, u32>,
     /// Blocks still to be filled.
     open: Vec<(Block, Decision, State)>,
     /// The block that is being filled, and the source of what is added.
@@ -154,6 +157,7 @@ impl<'a> Specialiser<'a> {
             return block;
         }
         let block = self.new_block();
+        self.states[decision] += 1;
         self.open.push((block, decision, key.1.clone()));
         self.known.insert(key, block);
         block

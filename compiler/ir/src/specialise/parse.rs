@@ -65,6 +65,9 @@ pub(super) struct Parsing<'h> {
     pub(super) wanted: Vec<(u32, Size, SlotId)>,
 }
 
+/// So many parts of one header split the way.
+const FEW_PARTS: usize = 4;
+
 /// Headers of at most that length lie, with what is read behind them, in what any access strategy reaches.
 const NEAR: u64 = 64;
 
@@ -383,9 +386,7 @@ impl<'a> Specialiser<'a> {
 
     /// Loads the slots that hang on `item` and are read ahead.
     pub(super) fn load_slots(&mut self, parsing: &mut Parsing<'_>, item: ItemId, here: &Here) {
-        for slot in self.needed_slots(here, |slot| {
-            matches!(slot, Slot::Bytes { item: of, .. } | Slot::Payload { item: of, .. } if *of == item)
-        }) {
+        for slot in self.needed_slots(here, |slot| hangs_on(slot, item)) {
             match self.outlook.rules.slots[slot] {
                 Slot::Bytes { offset, size, .. } => {
                     let dst = self.slot(slot);
@@ -408,6 +409,12 @@ impl<'a> Specialiser<'a> {
         }
     }
 
+    /// Lets `slot` have a value, which nobody asks for before it gets another.
+    pub(super) fn clear_slot(&mut self, slot: SlotId) {
+        let (dst, size) = (self.slot(slot), self.slot_size(slot));
+        self.forget(dst, Arg::Const(0), low_bits(size.bytes() * 8));
+    }
+
     pub(super) fn needed_slots(&self, here: &Here, wanted: impl Fn(&Slot) -> bool) -> Vec<SlotId> {
         let slots = here.needs.slots.iter().map(SlotId::new);
         slots.filter(|&slot| wanted(&self.outlook.rules.slots[slot])).collect()
@@ -423,8 +430,32 @@ impl<'a> Specialiser<'a> {
             .collect()
     }
 
-    /// Splits the way for each part that may or may not be there.
+    /// Finds out which parts are there. A few split the way; many would split it into too many, so which are there
+    /// is stored.
     fn resolve_parts(
+        &mut self,
+        parts: &[(ItemId, Part)],
+        mut parsing: Parsing<'_>,
+        mut state: State,
+        here: &Here,
+    ) {
+        if parts.len() <= FEW_PARTS {
+            return self.split_by_parts(parts, parsing, state, here);
+        }
+        for &(item, _) in parts {
+            self.store_absent(item);
+            for slot in self.needed_slots(here, |slot| hangs_on(slot, item)) {
+                self.clear_slot(slot);
+            }
+            state.pending.push(Pending::Stored { item });
+        }
+        parts.iter().for_each(|&(item, _)| self.store_presence(&mut parsing, item, here));
+        let block = self.block_for(here.decision, state);
+        self.end(End::Goto(block));
+    }
+
+    /// Splits the way for each part that may or may not be there.
+    fn split_by_parts(
         &mut self,
         parts: &[(ItemId, Part)],
         mut parsing: Parsing<'_>,
@@ -446,9 +477,9 @@ impl<'a> Specialiser<'a> {
         }
         let mut with = state.clone();
         with.present.insert(item.index());
-        self.resolve_parts(others, parsing, with, here);
+        self.split_by_parts(others, parsing, with, here);
         self.current = absent;
-        self.resolve_parts(others, without, state, here);
+        self.split_by_parts(others, without, state, here);
     }
 
     /// Goes on in a new block only if `part` is there, with its slots loaded.
@@ -712,6 +743,11 @@ impl<'a> Specialiser<'a> {
         parsing.loaded.0.insert((offset, size), dst);
         dst
     }
+}
+
+/// Whether `slot` is bytes that are there where `item` is.
+pub(super) fn hangs_on(slot: &Slot, item: ItemId) -> bool {
+    matches!(slot, Slot::Bytes { item: of, .. } | Slot::Payload { item: of, .. } if *of == item)
 }
 
 /// What is known of `condition` and its parts where it holds, or does not.
