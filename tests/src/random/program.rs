@@ -13,6 +13,8 @@ const MOST_RULES: usize = 20;
 const LONG: (usize, usize) = (100, 130);
 /// So many of 100 programs are long.
 const LONG_SHARE: usize = 3;
+/// Of 100 rules of such a program, so many only count: or none would come to those at the end.
+const COUNTING: usize = 70;
 /// How deep `when`s nest.
 const DEEPEST: usize = 2;
 
@@ -25,9 +27,9 @@ pub(super) fn draw(
     dice: &mut Dice,
 ) -> Source {
     let drawer = Drawer::new(program, theme.to_vec(), anchors, Dice::new(dice.number()));
-    let mut builder =
-        Builder { drawer, chains: Vec::new(), counters: Vec::new(), labels: 0, applied: Vec::new() };
     let is_long = dice.chance(LONG_SHARE);
+    let (chains, counters, applied) = (Vec::new(), Vec::new(), Vec::new());
+    let mut builder = Builder { drawer, chains, counters, labels: 0, applied, is_long };
     let rules = if is_long { dice.between(LONG.0, LONG.1) } else { dice.between(1, MOST_RULES) };
     let chains = if dice.chance(35) { dice.between(1, 2) } else { 0 };
     for _ in 0..chains {
@@ -55,6 +57,7 @@ struct Builder<'a> {
     counters: Vec<String>,
     labels: usize,
     applied: Vec<String>,
+    is_long: bool,
 }
 
 impl Builder<'_> {
@@ -144,6 +147,9 @@ impl Builder<'_> {
 
     fn actions(&mut self, in_chain: bool) -> String {
         let verdict = self.verdict();
+        if self.is_long && self.drawer.dice.chance(COUNTING) {
+            return format!("count {}", self.counter());
+        }
         match self.drawer.dice.weighted(&[(60, 'v'), (12, 'b'), (15, 'c'), (6, 'a'), (7, 'r')]) {
             'b' => format!("count {}, {verdict}", self.counter()),
             'c' => format!("count {}", self.counter()),

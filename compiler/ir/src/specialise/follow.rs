@@ -164,7 +164,8 @@ impl Specialiser<'_> {
         let mut targets: Vec<(Vec<u64>, Target)> = Vec::new();
         for (value, target) in edges(&header.next[following.next]) {
             let Some(to) = entered(following.place.scope, target) else { continue };
-            if following.taken.contains(&to) || here.rest.opened.contains(&to.0) {
+            let opens = to.0 != following.place.scope;
+            if following.taken.contains(&to) || opens && here.rest.opened.contains(&to.0) {
                 continue;
             }
             let group = self.outlook.graph.group(to.1).map(|union| Target::Group(to.0, union));

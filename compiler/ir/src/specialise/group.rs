@@ -474,7 +474,7 @@ impl Specialiser<'_> {
             let place = Place { scope, header, index: 0 };
             let pending = Pending::Header { place, enclosed: true, counts: Vec::new() };
             self.outlook.matters(&pending, &here.needs, &here.rest.opened)
-                && !here.rest.opened.contains(&scope)
+                && (scope == group.scope || !here.rest.opened.contains(&scope))
         };
         let leaves = |(scope, header): Scoped| scope != group.scope || !members.contains(&header);
         upper.into_iter().filter(|&(_, to)| leaves(to) && matters(to)).collect()

@@ -336,7 +336,7 @@ impl Specialiser<'_> {
         declared.when.is_none() && end <= parsing.checked || parsing.guarded.contains(&field)
     }
 
-    /// Goes on in a new block only if what `expr` reads is there.
+    /// Goes on in a new block only if what `expr` reads is there and it has a value.
     pub(super) fn guard(&mut self, parsing: &mut Parsing<'_>, expr: &Expr, absent: Block, here: &Here) {
         match &expr.kind {
             ExprKind::Own(field) if !self.is_sure(parsing, *field) => {
@@ -345,6 +345,9 @@ impl Specialiser<'_> {
             ExprKind::Compare { left, right, .. } | ExprKind::Binary { left, right, .. } => {
                 self.guard(parsing, left, absent, here);
                 self.guard(parsing, right, absent, here);
+                if matches!(expr.kind, ExprKind::Binary { op: BinaryOp::Subtract, .. }) {
+                    self.guard_difference(parsing, left, right, absent);
+                }
             }
             ExprKind::In { value, .. } => self.guard(parsing, value, absent, here),
             ExprKind::OwnPayload { from, to }
@@ -353,6 +356,15 @@ impl Specialiser<'_> {
                 self.guard_payload(parsing, (*from, *to), absent, here);
             }
             _ => {}
+        }
+    }
+
+    /// Goes on in a new block only if `left - right` is not below zero, where it has no value.
+    fn guard_difference(&mut self, parsing: &mut Parsing<'_>, left: &Expr, right: &Expr, absent: Block) {
+        if least(parsing.header, Some(left)) < most(parsing.header, Some(right)) {
+            let left = self.own_number(parsing, left);
+            let (left, right) = (self.in_value(left), self.own_number(parsing, right));
+            self.leave_if(left, Condition::Lt, right, absent);
         }
     }
 
@@ -560,6 +572,8 @@ pub(super) fn least(header: &Header, expr: Option<&Expr>) -> u64 {
         ExprKind::Binary { op, left, right } => {
             let (left, right) = (least(header, Some(left)), least(header, Some(right)));
             match op {
+                // What may come round at 64 bits may be anything.
+                BinaryOp::Add | BinaryOp::Multiply if most(header, Some(expr)) == u64::MAX => 0,
                 BinaryOp::Add | BinaryOp::Multiply => fold(*op, left, right),
                 BinaryOp::Or
                 | BinaryOp::Xor

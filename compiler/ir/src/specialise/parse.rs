@@ -7,7 +7,10 @@ use hashbrown::HashMap;
 
 use cranelift_entity::EntityRef;
 use pktc_bpf::{AluOp, Condition, Size, Width};
-use pktc_semantics::typed::{Expr, ExprKind, FieldIndex, Header, HeaderId, Scope, Value as Value64};
+use pktc_semantics::typed::{
+    Expr, ExprKind, FieldIndex, Header, HeaderId, Next, NextKind, Scope, Value as Value64,
+};
+use pktc_semantics::walk;
 
 use super::follow::Following;
 use super::state::{Counts, Pending, State};
@@ -65,6 +68,9 @@ pub(super) struct Parsing<'h> {
     pub(super) wanted: Vec<(u32, Size, SlotId)>,
 }
 
+/// A header that says it is longer is malformed: no packet is, and the verifier takes no larger distance.
+const LONGEST_HEADER: u64 = 0xffff;
+
 /// So many parts of one header split the way.
 const FEW_PARTS: usize = 4;
 
@@ -110,7 +116,8 @@ impl<'a> Specialiser<'a> {
             self.outlook.matters(&follow, &here.needs, &here.rest.opened)
         });
         let only = matter.next()?;
-        matter.next().is_none().then_some(only)
+        // Behind the header is only where it is known to end.
+        (matter.next().is_none() && !selects_by_payload(&header.next[only])).then_some(only)
     }
 
     pub(super) fn shortest(&self, scope: Scope, header: HeaderId) -> u32 {
@@ -276,20 +283,26 @@ impl<'a> Specialiser<'a> {
             };
         };
         if own_end(header, length) > parsing.checked {
-            return self.length_that_may_be_cut(parsing, length, broken);
+            return self.length_that_may_be_cut(parsing, length, broken, here);
         }
-        self.declared_length(parsing, length, broken)
+        self.declared_length(parsing, length, broken, here)
     }
 
     /// Of a header that may be cut before what says its length: all that there is, where it is.
-    fn length_that_may_be_cut(&mut self, parsing: &mut Parsing<'_>, length: &Expr, broken: Block) -> Arg {
+    fn length_that_may_be_cut(
+        &mut self,
+        parsing: &mut Parsing<'_>,
+        length: &Expr,
+        broken: Block,
+        here: &Here,
+    ) -> Arg {
         if !parsing.end_matters {
             return Arg::Const(u64::from(parsing.header.fixed_bytes));
         }
         let (cut, join, checked) = (self.new_block(), self.new_block(), parsing.checked);
         let loaded = parsing.loaded.clone();
         self.reach_own(parsing, length, cut);
-        let result = self.declared_length(parsing, length, broken);
+        let result = self.declared_length(parsing, length, broken, here);
         self.end(End::Goto(join));
         self.current = cut;
         let dst = self.header_values(parsing.place).length;
@@ -300,26 +313,35 @@ impl<'a> Specialiser<'a> {
         result
     }
 
-    fn declared_length(&mut self, parsing: &mut Parsing<'_>, length: &Expr, broken: Block) -> Arg {
+    fn declared_length(
+        &mut self,
+        parsing: &mut Parsing<'_>,
+        length: &Expr,
+        broken: Block,
+        here: &Here,
+    ) -> Arg {
         let header = parsing.header;
         let fixed = u64::from(header.fixed_bytes);
+        let (least, most) =
+            (super::number::least(header, Some(length)), super::number::most(header, Some(length)));
+        self.guard(parsing, length, broken, here);
         let src = self.own_number(parsing, length);
         let length = self.header_values(parsing.place).length;
         self.op(Op::Copy { dst: length, src });
-        if super::number::least(header, header.length.as_ref()) < fixed {
-            let ok = self.new_block();
-            let (condition, width) = (Condition::Lt, Width::W64);
-            self.end(End::Branch {
-                condition,
-                width,
-                left: length,
-                right: Arg::Const(fixed),
-                then: broken,
-                otherwise: ok,
-            });
-            self.current = ok;
+        if least < fixed {
+            self.leave_if(length, Condition::Lt, Arg::Const(fixed), broken);
+        }
+        if most > LONGEST_HEADER {
+            self.leave_if(length, Condition::Gt, Arg::Const(LONGEST_HEADER), broken);
         }
         Arg::Value(length)
+    }
+
+    /// Goes on in a new block only if that comparison does not hold.
+    pub(super) fn leave_if(&mut self, left: Value, condition: Condition, right: Arg, then: Block) {
+        let (otherwise, width) = (self.new_block(), Width::W64);
+        self.end(End::Branch { condition, width, left, right, then, otherwise });
+        self.current = otherwise;
     }
 
     fn length_of_fields(&mut self, parsing: &mut Parsing<'_>, here: &Here) -> Arg {
@@ -750,6 +772,19 @@ pub(super) fn hangs_on(slot: &Slot, item: ItemId) -> bool {
     matches!(slot, Slot::Bytes { item: of, .. } | Slot::Payload { item: of, .. } if *of == item)
 }
 
+/// Whether bytes behind the header say what follows it.
+fn selects_by_payload(next: &Next) -> bool {
+    let value = match &next.kind {
+        NextKind::By { value, .. } => Some(value),
+        NextKind::Always(_) => None,
+    };
+    let mut found = false;
+    for expr in value.into_iter().chain(&next.when) {
+        walk(expr, &mut |part| found |= matches!(part.kind, ExprKind::OwnPayload { .. }));
+    }
+    found
+}
+
 /// What is known of `condition` and its parts where it holds, or does not.
 fn decided(condition: &Expr, holds: bool) -> Vec<(String, bool)> {
     match &condition.kind {
@@ -772,7 +807,7 @@ pub(super) fn shortest(header: &Header, needs: Option<u32>) -> u32 {
 /// No instance of `header` is longer.
 fn longest(header: &Header) -> u64 {
     if header.length.is_some() {
-        return super::number::most(header, header.length.as_ref());
+        return super::number::most(header, header.length.as_ref()).min(LONGEST_HEADER);
     }
     let conditional: u32 = conditional_groups(header).iter().map(|(_, bits)| bits / 8).sum();
     u64::from(header.fixed_bytes + conditional)

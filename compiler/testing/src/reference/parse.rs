@@ -155,7 +155,10 @@ impl<'p> Parser<'_, 'p> {
     }
 }
 
-/// The header's length: none if it is below its unconditional fields, or beyond what there is, where it may not be
+/// A header that says it is longer is malformed.
+const LONGEST_HEADER: usize = 0xffff;
+
+/// The header's length: none if it is below its unconditional fields, larger than any header, or beyond what there is, where it may not be
 /// cut.
 fn header_length(header: &Header, may_be_cut: bool, view: &View<'_>) -> Option<usize> {
     let hidden = header.length.as_ref().is_some_and(|length| view.is_hidden(length));
@@ -164,7 +167,8 @@ fn header_length(header: &Header, may_be_cut: bool, view: &View<'_>) -> Option<u
     }
     let length = view.declared_length()?;
     let fits = may_be_cut || length <= view.bytes.len();
-    (fits && length >= header.fixed_bytes as usize).then_some(length)
+    let range = header.fixed_bytes as usize..=LONGEST_HEADER;
+    (fits && range.contains(&length)).then_some(length)
 }
 
 /// Where a selected header ends in the frame: a malformed one as far as it says itself, and was read.
