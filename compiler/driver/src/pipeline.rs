@@ -1,7 +1,7 @@
 //! The stages in order.
 
 use pktc_codegen::{CodegenOptions, module::Module};
-use pktc_diagnostics::{Diagnostic, FileId, SourceMap, codes, has_errors, sort};
+use pktc_diagnostics::{Diagnostic, FileId, SourceMap, codes, sort};
 use pktc_ir::build::build_rules;
 use pktc_ir::flow::Flow;
 use pktc_ir::passes::{PASSES, bound_reach};
@@ -59,11 +59,8 @@ pub struct Built {
 #[must_use]
 pub fn check(path: &str, files: &dyn Files) -> Checked {
     let mut sources = SourceMap::default();
-    let (program, mut diagnostics) = pktc_semantics::check(path, files, &mut sources);
-    sort(&mut diagnostics);
-    // The standard library is read first, then the file that was named (its name there is normalised).
-    let entry = sources.files().find(|&file| !sources.name(file).starts_with("std/")).unwrap_or(FileId(0));
-    let program = program.filter(|_| !has_errors(&diagnostics));
+    let pktc_semantics::Checked { program, diagnostics, entry } =
+        pktc_semantics::check(path, files, &mut sources);
     Checked { sources, diagnostics, program, entry }
 }
 

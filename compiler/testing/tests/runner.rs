@@ -38,12 +38,12 @@ fn report(
     accept: bool,
     engines: &mut dyn FnMut(TestTarget) -> Result<Box<dyn Engine>, NoEngine>,
 ) -> Report {
-    let Checked { program, sources } = checked;
-    run_tests(Setup { program, sources, file: checked.file(), files, store, accept }, engines)
+    let Checked { program, sources, entry } = checked;
+    run_tests(Setup { program, sources, file: *entry, files, store, accept }, engines)
 }
 
 fn reference(checked: &Checked, target: TestTarget) -> Reference {
-    let Checked { program, sources } = checked;
+    let Checked { program, sources, .. } = checked;
     match target {
         TestTarget::Xdp(xdp) => Reference::new(program, sources, &program.xdps[xdp]),
         TestTarget::Chain(chain) => Reference::new(program, sources, &apply_chain(program, chain)),
