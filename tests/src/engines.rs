@@ -12,7 +12,7 @@ use pktc_driver::options::{Access, Counters, Level};
 use pktc_driver::{Built, Checked, CounterRange, Options, Subject, build};
 use pktc_loader::LoadError;
 use pktc_semantics::rules::{RuleId, RuleTable};
-use pktc_semantics::typed::{CounterId, Program, Verdict, Xdp};
+use pktc_semantics::typed::{CounterId, Program, Xdp};
 use pktc_testing::engine::{Engine, EngineError, Env, Outcome};
 use pktc_testing::kernel::KernelEngine;
 use pktc_testing::reference::{Reference, apply_chain};
@@ -291,19 +291,7 @@ fn rejection(error: &LoadError) -> String {
 pub fn describe(outcome: &Outcome, rules: &RuleTable) -> String {
     let name = |rule: &RuleId| rules.info(*rule).name.clone();
     let hits: Vec<_> = outcome.hits.iter().map(name).collect();
-    format!("{} by {}, hits {}", word(outcome.verdict), name(&outcome.rule), hits.join(" "))
-}
-
-/// A verdict as the language writes it.
-#[must_use]
-pub fn word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Pass => "pass",
-        Verdict::Drop => "drop",
-        Verdict::Abort => "abort",
-        Verdict::Tx => "tx",
-        Verdict::Redirect => "redirect",
-    }
+    format!("{} by {}, hits {}", outcome.verdict.word(), name(&outcome.rule), hits.join(" "))
 }
 
 /// Bytes in hexadecimal.

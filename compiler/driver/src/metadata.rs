@@ -1,7 +1,7 @@
 //! What an object says of itself.
 
 use pktc_ir::rule::RuleProgram;
-use pktc_lower::CounterLayout;
+use pktc_lower::{CounterLayout, xdp_action};
 use pktc_object::{CounterInfo, CounterRange, Metadata, ProgramInfo, RuleInfo, SCHEMA, SetInfo, SourceInfo};
 use pktc_semantics::typed::{Program, Type, Verdict};
 use sha2::{Digest, Sha256};
@@ -16,11 +16,12 @@ pub(crate) fn describe(
     ranges: &[Option<CounterRange>],
     counters: &CounterLayout,
 ) -> Metadata {
+    let word = |&verdict: &Verdict| xdp_action(verdict).word().to_owned();
     let programs = rules.iter().zip(ranges).map(|(rules, range)| {
         let declared = program.xdps.values().find(|xdp| xdp.span == rules.span);
         let chain_on = declared.and_then(|xdp| xdp.chain_on.as_ref());
         ProgramInfo {
-            chain_on: chain_on.map(|verdicts| verdicts.iter().copied().map(verdict_name).collect()),
+            chain_on: chain_on.map(|verdicts| verdicts.iter().map(word).collect()),
             counters: range.clone(),
             name: rules.name.clone(),
             priority: declared.and_then(|xdp| xdp.priority),
@@ -73,18 +74,6 @@ fn set_infos(program: &Program) -> Vec<SetInfo> {
             ty: type_name(program, &set.ty),
         })
         .collect()
-}
-
-/// A verdict as the language writes it.
-fn verdict_name(verdict: Verdict) -> String {
-    let name = match verdict {
-        Verdict::Pass => "pass",
-        Verdict::Drop => "drop",
-        Verdict::Abort => "abort",
-        Verdict::Tx => "tx",
-        Verdict::Redirect => "redirect",
-    };
-    name.into()
 }
 
 /// A type as the language writes it.

@@ -208,7 +208,7 @@ impl<'a> Dump<'a> {
 
     fn actions(&self, actions: &[Action]) -> String {
         let actions = actions.iter().map(|action| match action.kind {
-            ActionKind::Verdict(verdict) => verdict_text(verdict).to_owned(),
+            ActionKind::Verdict(verdict) => verdict.word().to_owned(),
             ActionKind::Return => "return".into(),
             ActionKind::Count(counter) => format!("count {}", self.program.counters[counter].name),
             ActionKind::Apply(chain) => format!("apply {}", self.program.chains[chain].name),
@@ -403,21 +403,11 @@ fn conditions(body: &[Stmt], visit: &mut impl FnMut(&Expr)) {
 fn outcome(outcome: &Outcome) -> String {
     let count = outcome.count.map_or(String::new(), |count| format!("{count} "));
     let by = outcome.by.as_ref().map_or(String::new(), |by| format!(" by {by}"));
-    format!("{count}{}{by}", outcome.verdict.map_or("return", verdict_text))
+    format!("{count}{}{by}", outcome.verdict.map_or("return", Verdict::word))
 }
 
 fn verdict_texts(verdicts: &[Verdict]) -> String {
-    verdicts.iter().map(|&verdict| verdict_text(verdict)).collect::<Vec<_>>().join(", ")
-}
-
-fn verdict_text(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Pass => "pass",
-        Verdict::Drop => "drop",
-        Verdict::Abort => "abort",
-        Verdict::Tx => "tx",
-        Verdict::Redirect => "redirect",
-    }
+    verdicts.iter().map(|verdict| verdict.word()).collect::<Vec<_>>().join(", ")
 }
 
 fn packet_field(field: PacketField) -> &'static str {

@@ -551,6 +551,20 @@ pub enum Verdict {
     Redirect,
 }
 
+impl Verdict {
+    /// How the language writes it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::Pass => "pass",
+            Verdict::Drop => "drop",
+            Verdict::Abort => "abort",
+            Verdict::Tx => "tx",
+            Verdict::Redirect => "redirect",
+        }
+    }
+}
+
 /// An action of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Action {

@@ -187,12 +187,5 @@ impl Session<'_> {
 
 /// How a verdict is written; `return` where a chain did not decide.
 pub(crate) fn word(verdict: Option<Verdict>) -> &'static str {
-    match verdict {
-        None => "return",
-        Some(Verdict::Pass) => "pass",
-        Some(Verdict::Drop) => "drop",
-        Some(Verdict::Abort) => "abort",
-        Some(Verdict::Tx) => "tx",
-        Some(Verdict::Redirect) => "redirect",
-    }
+    verdict.map_or("return", Verdict::word)
 }

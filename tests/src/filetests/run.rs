@@ -11,7 +11,7 @@ use pktc_testing::engine::Env;
 use pktc_testing::runner::{NoEngine, Setup, TestResult, run_tests};
 use pktc_testing::snapshot::Disk;
 
-use crate::engines::{Bench, LEVELS, Runner, hex, not_yet, word};
+use crate::engines::{Bench, LEVELS, Runner, hex, not_yet};
 
 use super::agree::{self, Sent};
 use super::directive::{CounterLine, Directives, HexLine, Later, parse};
@@ -94,7 +94,7 @@ fn check_hex(bench: &mut Bench, runner: Runner, lines: &[HexLine]) -> Result<(),
         let frame = hex(&line.frame);
         let outcome = engine.run(&line.frame, &Env::default());
         let outcome = outcome.map_err(|error| format!("{frame}: {error:?}"))?;
-        let (verdict, rule) = (word(outcome.verdict), &rules.info(outcome.rule).name);
+        let (verdict, rule) = (outcome.verdict.word(), &rules.info(outcome.rule).name);
         if verdict != line.verdict || line.rule.as_ref().is_some_and(|expected| expected != rule) {
             let expected = line.rule.as_deref().unwrap_or("any rule");
             return Err(format!("{frame}: expected {} by {expected}, got {verdict} by {rule}", line.verdict));

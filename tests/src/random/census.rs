@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pktc_semantics::typed::{
     Action, ActionKind, BinaryOp, CompareOp, Element, Expr, ExprKind, Index, Malformed, PacketField, Program,
-    Set, Stmt, Type, Verdict,
+    Set, Stmt, Type,
 };
 
 /// Constructs and their occurrences.
@@ -154,11 +154,7 @@ impl Counter<'_> {
     fn actions(&mut self, actions: &[Action]) {
         for action in actions {
             self.add(match action.kind {
-                ActionKind::Verdict(Verdict::Pass) => "pass",
-                ActionKind::Verdict(Verdict::Drop) => "drop",
-                ActionKind::Verdict(Verdict::Abort) => "abort",
-                ActionKind::Verdict(Verdict::Tx) => "tx",
-                ActionKind::Verdict(Verdict::Redirect) => "redirect",
+                ActionKind::Verdict(verdict) => verdict.word(),
                 ActionKind::Return => "return",
                 ActionKind::Count(_) => "count",
                 ActionKind::Apply(_) => "apply action",
