@@ -3,7 +3,7 @@
 use pktc_ir::rule::RuleProgram;
 use pktc_lower::{CounterLayout, xdp_action};
 use pktc_object::{CounterInfo, CounterRange, Metadata, ProgramInfo, RuleInfo, SCHEMA, SetInfo, SourceInfo};
-use pktc_semantics::typed::{Program, Type, Verdict};
+use pktc_semantics::typed::{Program, Verdict};
 use sha2::{Digest, Sha256};
 
 use crate::pipeline::Checked;
@@ -71,25 +71,7 @@ fn set_infos(program: &Program) -> Vec<SetInfo> {
         .map(|(name, set)| SetInfo {
             elements: set.elements.len() as u64,
             name,
-            ty: type_name(program, &set.ty),
+            ty: program.type_text(&set.ty),
         })
         .collect()
-}
-
-/// A type as the language writes it.
-fn type_name(program: &Program, ty: &Type) -> String {
-    match ty {
-        Type::Bool => "bool".into(),
-        Type::Uint { bits } => format!("u{bits}"),
-        Type::Enum(id) => program.enums[*id].name.clone(),
-        Type::Mac => "mac_addr".into(),
-        Type::Ipv4 => "ipv4_addr".into(),
-        Type::Ipv6 => "ipv6_addr".into(),
-        Type::Ip => "ip_addr".into(),
-        Type::Bytes => "bytes".into(),
-        Type::Tuple(parts) => {
-            let parts: Vec<_> = parts.iter().map(|part| type_name(program, part)).collect();
-            format!("({})", parts.join(", "))
-        }
-    }
 }

@@ -89,6 +89,25 @@ impl Program {
         }
     }
 
+    /// How the language writes `ty`; of bytes without their number.
+    #[must_use]
+    pub fn type_text(&self, ty: &Type) -> String {
+        match ty {
+            Type::Bool => "bool".into(),
+            Type::Uint { bits } => format!("u{bits}"),
+            Type::Enum(id) => self.enums[*id].name.clone(),
+            Type::Mac => "mac_addr".into(),
+            Type::Ipv4 => "ipv4_addr".into(),
+            Type::Ipv6 => "ipv6_addr".into(),
+            Type::Ip => "ip_addr".into(),
+            Type::Bytes => "bytes".into(),
+            Type::Tuple(parts) => {
+                let parts: Vec<_> = parts.iter().map(|part| self.type_text(part)).collect();
+                format!("({})", parts.join(", "))
+            }
+        }
+    }
+
     /// How many bytes make `header` present in the packet `scope`; none: its whole length. As it declares
     /// ([`Header::needs`]), but of a transport header in a quoted packet 8 are enough.
     #[must_use]

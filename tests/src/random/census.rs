@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use pktc_semantics::typed::{
-    Action, ActionKind, BinaryOp, CompareOp, Element, Expr, ExprKind, Index, Malformed, PacketField, Program,
-    Set, Stmt, Type,
+    Action, ActionKind, Element, Expr, ExprKind, Index, Malformed, PacketField, Program, Set, Stmt, Type,
 };
 
 /// Constructs and their occurrences.
@@ -274,23 +273,7 @@ fn construct(expr: &Expr) -> Option<&'static str> {
         ExprKind::In { negated: false, .. } => "in",
         ExprKind::In { negated: true, .. } => "not in",
         ExprKind::Default { .. } => "default (value)",
-        ExprKind::Compare { op, .. } => match op {
-            CompareOp::Equal => "==",
-            CompareOp::NotEqual => "!=",
-            CompareOp::Less => "<",
-            CompareOp::LessEqual => "<=",
-            CompareOp::Greater => ">",
-            CompareOp::GreaterEqual => ">=",
-        },
-        ExprKind::Binary { op, .. } => match op {
-            BinaryOp::Or => "|",
-            BinaryOp::Xor => "^",
-            BinaryOp::And => "&",
-            BinaryOp::ShiftLeft => "<<",
-            BinaryOp::ShiftRight => ">>",
-            BinaryOp::Add => "+",
-            BinaryOp::Subtract => "-",
-            BinaryOp::Multiply => "*",
-        },
+        ExprKind::Compare { op, .. } => op.symbol(),
+        ExprKind::Binary { op, .. } => op.symbol(),
     })
 }
