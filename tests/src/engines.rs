@@ -12,10 +12,10 @@ use pktc_driver::options::{Access, Counters, Level};
 use pktc_driver::{Built, Checked, CounterRange, Options, Subject, build};
 use pktc_loader::LoadError;
 use pktc_semantics::rules::{RuleId, RuleTable};
-use pktc_semantics::typed::{CounterId, Program, Xdp};
+use pktc_semantics::typed::{CounterId, Program};
 use pktc_testing::engine::{Engine, EngineError, Env, Outcome};
 use pktc_testing::kernel::KernelEngine;
-use pktc_testing::reference::{Reference, apply_chain};
+use pktc_testing::reference::Reference;
 use pktc_testing::runner::NoEngine;
 use pktc_testing::vm::Vm;
 
@@ -119,14 +119,7 @@ impl Bench {
     /// The rules of `subject`.
     #[must_use]
     pub fn rules(&self, subject: Subject) -> RuleTable {
-        RuleTable::new(self.program(), &self.checked.sources, &self.xdp(subject))
-    }
-
-    fn xdp(&self, subject: Subject) -> Xdp {
-        match subject {
-            Subject::Xdp(id) => self.program().xdps[id].clone(),
-            Subject::Chain(id) => apply_chain(self.program(), id),
-        }
+        RuleTable::of(self.program(), &self.checked.sources, subject)
     }
 
     /// The object of `subject`, with counters.
@@ -179,7 +172,7 @@ impl Bench {
         runner.probe().map_err(NoEngine::Missing)?;
         let how = match runner {
             Runner::Reference => {
-                let subject = self.xdp(subject);
+                let subject = self.program().subject(subject);
                 let reference = Reference::new(self.program(), &self.checked.sources, &subject);
                 let named = self.program().counters.keys().collect();
                 return Ok(if all_entries {

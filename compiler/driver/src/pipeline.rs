@@ -12,7 +12,7 @@ use pktc_lower::{CounterLayout, lower};
 use pktc_object::{CounterRange, Metadata};
 use pktc_semantics::files::Files;
 use pktc_semantics::rules::RuleTable;
-use pktc_semantics::typed::{Action, ActionKind, ChainId, Program, Stmt, Verdict, Xdp, XdpId};
+use pktc_semantics::typed::{Program, Subject, XdpId};
 
 use crate::metadata::describe;
 use crate::options::{Counters, Level, Options};
@@ -29,15 +29,6 @@ pub struct Checked {
     pub program: Option<Program>,
     /// The file that was named.
     pub entry: FileId,
-}
-
-/// What is to be built.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
-    /// A program.
-    Xdp(XdpId),
-    /// A chain by itself, for its tests: where it does not decide, `default` passes.
-    Chain(ChainId),
 }
 
 /// An object, and what is known of it.
@@ -112,7 +103,7 @@ pub(crate) fn rule_programs(
     options: &Options,
 ) -> Result<Vec<RuleProgram>, Vec<Diagnostic>> {
     collect(subjects.iter().map(|&subject| {
-        let mut rules = build_rules(program, &checked.sources, &xdp_of(program, subject))?;
+        let mut rules = build_rules(program, &checked.sources, &program.subject(subject))?;
         if options.access.frags() && rules.ask_for_tunnels() {
             return Err(vec![tunnels_not_yet(&rules)]);
         }
@@ -176,31 +167,6 @@ fn collect<T>(results: impl Iterator<Item = Result<T, Vec<Diagnostic>>>) -> Resu
     }
     sort(&mut diagnostics);
     Err(diagnostics)
-}
-
-/// The program of `subject`; a chain gets one around it.
-fn xdp_of(program: &Program, subject: Subject) -> Xdp {
-    match subject {
-        Subject::Xdp(id) => program.xdps[id].clone(),
-        Subject::Chain(id) => chain_program(program, id),
-    }
-}
-
-fn chain_program(program: &Program, id: ChainId) -> Xdp {
-    /// The kernel keeps so many bytes of a name.
-    const NAME: usize = 15;
-    let chain = &program.chains[id];
-    Xdp {
-        name: chain.name.chars().take(NAME).collect(),
-        span: chain.span,
-        default: vec![Action { kind: ActionKind::Verdict(Verdict::Pass), span: chain.span }],
-        default_span: chain.span,
-        counters: true,
-        body: vec![Stmt::Apply { chain: id, span: chain.span }],
-        priority: None,
-        chain_on: None,
-        on: Vec::new(),
-    }
 }
 
 fn counter_ranges(rules: &[RuleProgram], counters: &CounterLayout) -> Vec<Option<CounterRange>> {

@@ -10,7 +10,7 @@ use crate::structure::walk;
 use crate::typed::{
     Action, ActionKind, BytesAsk, BytesOf, Element, Expr, ExprKind, Field, Header, HeaderId, Index, Instance,
     Layer, Malformed, NextKind, OptionAsk, OptionRef, Outcome, PacketField, Position, Program, Scope, SetId,
-    Step, StepKind, Stmt, Test, TestTarget, UnionFieldKind, UnionId, UnionInstance, Value, Verdict,
+    Step, StepKind, Stmt, Subject, Test, UnionFieldKind, UnionId, UnionInstance, Value, Verdict,
 };
 
 /// The program as text.
@@ -205,8 +205,8 @@ impl<'a> Dump<'a> {
 
     fn test(&mut self, test: &Test) {
         let of = match test.of {
-            TestTarget::Xdp(id) => &self.program.xdps[id].name,
-            TestTarget::Chain(id) => &self.program.chains[id].name,
+            Subject::Xdp(id) => &self.program.xdps[id].name,
+            Subject::Chain(id) => &self.program.chains[id].name,
         };
         self.line(0, &format!("test {:?} of {of}", test.name));
         for step in &test.steps {

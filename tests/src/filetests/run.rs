@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use libtest_mimic::{Completion, Failed, Trial};
 use pktc_driver::options::Access;
 use pktc_driver::{Options, Subject, build, check as check_source, programs};
-use pktc_semantics::typed::{StepKind, TestTarget};
+use pktc_semantics::typed::StepKind;
 use pktc_testing::compose::compose;
 use pktc_testing::engine::Env;
 use pktc_testing::runner::{NoEngine, Setup, TestResult, run_tests};
@@ -57,7 +57,7 @@ fn run_blocks(case: &Case, bench: &mut Bench, runner: Runner) -> Result<Option<S
         store: &mut Disk,
         accept: false,
     };
-    let report = run_tests(setup, &mut |of| bench.engine(runner, subject_of(of)));
+    let report = run_tests(setup, &mut |of| bench.engine(runner, of));
     if !report.is_ok() {
         return Err(report.text(&checked.sources, false));
     }
@@ -66,13 +66,6 @@ fn run_blocks(case: &Case, bench: &mut Bench, runner: Runner) -> Result<Option<S
         TestResult::Passed | TestResult::Failed(_) => None,
     });
     Ok(ignored)
-}
-
-fn subject_of(of: TestTarget) -> Subject {
-    match of {
-        TestTarget::Xdp(id) => Subject::Xdp(id),
-        TestTarget::Chain(id) => Subject::Chain(id),
-    }
 }
 
 /// The only program of the file.
@@ -123,7 +116,7 @@ fn packets(bench: &Bench, directives: &Directives) -> Result<Vec<(Subject, Vec<S
                 ..usual
             };
             for _ in 0..*repeat {
-                add(subject_of(test.of), (composed.frame.clone(), env.clone()));
+                add(test.of, (composed.frame.clone(), env.clone()));
             }
         }
     }

@@ -5,7 +5,7 @@ mod table;
 use std::path::Path;
 
 use pktc_semantics::rules::{RuleId, RuleInfo, RuleTable};
-use pktc_semantics::typed::TestTarget;
+use pktc_semantics::typed::Subject;
 use pktc_testing::capture::{self, Capture, CapturedPacket};
 use pktc_testing::engine::{Engine, EngineError, Env, Outcome as Decision};
 use serde::Serialize;
@@ -21,11 +21,11 @@ use crate::source::Source;
 pub(crate) fn run(arguments: &RunArguments, console: &mut Console) -> Outcome {
     let setting = arguments.running.setting(|_| Linear::Whole)?;
     let source = Source::open(&arguments.file, console)?;
-    let program = source.xdp(arguments.program.as_deref())?;
+    let subject = Subject::Xdp(source.xdp(arguments.program.as_deref())?);
     let capture = read_capture(&arguments.capture, console)?;
-    let engine = engines::start(&setting, &source, TestTarget::Xdp(program));
+    let engine = engines::start(&setting, &source, subject);
     let mut engine = engine.map_err(|unavailable| unavailable.fail(&source, console))?;
-    let rules = RuleTable::new(source.program(), &source.checked.sources, &source.program().xdps[program]);
+    let rules = RuleTable::of(source.program(), &source.checked.sources, subject);
     let report = Report { source: &source, rules: &rules };
     let mut table = table::Table::default();
     for (index, packet) in capture.packets.iter().enumerate() {
