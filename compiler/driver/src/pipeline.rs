@@ -15,7 +15,7 @@ use pktc_semantics::rules::RuleTable;
 use pktc_semantics::typed::{Program, Subject, XdpId};
 
 use crate::metadata::describe;
-use crate::options::{Counters, Level, Options};
+use crate::options::{Level, Options};
 use crate::stack::save_stack;
 
 /// A checked source file with all that it uses.
@@ -107,11 +107,7 @@ pub(crate) fn rule_programs(
         if options.access.frags() && rules.ask_for_tunnels() {
             return Err(vec![tunnels_not_yet(&rules)]);
         }
-        rules.counters = match options.counters {
-            Counters::AsWritten => rules.counters,
-            Counters::Off => false,
-            Counters::On => true,
-        };
+        rules.counters = options.counters.count(rules.counters);
         Ok(rules)
     }))
 }
