@@ -2,7 +2,7 @@
 //!
 //! Conditions are pure. Unions, defaults and conditional values are already written out as [`Cond::If`] over the
 //! presence of [`Item`]s, so that a [`Test`] reads [`Slot`]s only where the conditions before it make sure that
-//! they have a value. Planning of rule lists and merging of programs work on this form.
+//! they have a value.
 #![expect(missing_docs, reason = "each variant's example names its fields")]
 
 use cranelift_entity::{PrimaryMap, entity_impl};
