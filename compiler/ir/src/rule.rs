@@ -95,6 +95,17 @@ pub enum Slot {
     Member { scope: Scope, union: UnionId, index: Option<u8>, field: usize },
 }
 
+impl Slot {
+    /// How many bytes of it count.
+    #[must_use]
+    pub fn size(&self) -> Size {
+        match self {
+            Slot::Bytes { size, .. } | Slot::Payload { size, .. } => *size,
+            Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. } => Size::U64,
+        }
+    }
+}
+
 /// A number in 64 bits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Num {
@@ -174,6 +185,12 @@ pub enum Cond {
 }
 
 impl Cond {
+    /// Whether `item` is there, as asked at `span`.
+    #[must_use]
+    pub fn present(item: ItemId, span: Span) -> Cond {
+        Cond::Test(Test::Present(item), span)
+    }
+
     /// All of `parts`; constants are folded.
     #[must_use]
     pub fn and(parts: impl IntoIterator<Item = Cond>) -> Cond {

@@ -648,6 +648,17 @@ pub enum Element {
     Tuple(Vec<Option<Element>>),
 }
 
+impl Element {
+    /// The lowest and the highest, of numbers and MAC addresses.
+    #[must_use]
+    pub fn as_number_range(&self) -> Option<(u64, u64)> {
+        match self {
+            Element::Uint { low, high } | Element::Mac { low, high } => Some((*low, *high)),
+            Element::Ipv4 { .. } | Element::Ipv6 { .. } | Element::Bytes { .. } | Element::Tuple(_) => None,
+        }
+    }
+}
+
 /// A named counter: packets and bytes.
 #[derive(Clone, Debug)]
 pub struct Counter {
