@@ -12,10 +12,10 @@ use pktc_driver::options::{Access, Counters, Level};
 use pktc_driver::{Built, Checked, CounterRange, Options, Subject, build};
 use pktc_loader::LoadError;
 use pktc_semantics::rules::{RuleId, RuleTable};
-use pktc_semantics::typed::{CounterId, Program, Verdict, Xdp};
+use pktc_semantics::typed::{CounterId, Program};
 use pktc_testing::engine::{Engine, EngineError, Env, Outcome};
 use pktc_testing::kernel::KernelEngine;
-use pktc_testing::reference::{Reference, apply_chain};
+use pktc_testing::reference::Reference;
 use pktc_testing::runner::NoEngine;
 use pktc_testing::vm::Vm;
 
@@ -119,14 +119,7 @@ impl Bench {
     /// The rules of `subject`.
     #[must_use]
     pub fn rules(&self, subject: Subject) -> RuleTable {
-        RuleTable::new(self.program(), &self.checked.sources, &self.xdp(subject))
-    }
-
-    fn xdp(&self, subject: Subject) -> Xdp {
-        match subject {
-            Subject::Xdp(id) => self.program().xdps[id].clone(),
-            Subject::Chain(id) => apply_chain(self.program(), id),
-        }
+        RuleTable::of(self.program(), &self.checked.sources, subject)
     }
 
     /// The object of `subject`, with counters.
@@ -179,7 +172,7 @@ impl Bench {
         runner.probe().map_err(NoEngine::Missing)?;
         let how = match runner {
             Runner::Reference => {
-                let subject = self.xdp(subject);
+                let subject = self.program().subject(subject);
                 let reference = Reference::new(self.program(), &self.checked.sources, &subject);
                 let named = self.program().counters.keys().collect();
                 return Ok(if all_entries {
@@ -291,19 +284,7 @@ fn rejection(error: &LoadError) -> String {
 pub fn describe(outcome: &Outcome, rules: &RuleTable) -> String {
     let name = |rule: &RuleId| rules.info(*rule).name.clone();
     let hits: Vec<_> = outcome.hits.iter().map(name).collect();
-    format!("{} by {}, hits {}", word(outcome.verdict), name(&outcome.rule), hits.join(" "))
-}
-
-/// A verdict as the language writes it.
-#[must_use]
-pub fn word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Pass => "pass",
-        Verdict::Drop => "drop",
-        Verdict::Abort => "abort",
-        Verdict::Tx => "tx",
-        Verdict::Redirect => "redirect",
-    }
+    format!("{} by {}, hits {}", outcome.verdict.word(), name(&outcome.rule), hits.join(" "))
 }
 
 /// Bytes in hexadecimal.

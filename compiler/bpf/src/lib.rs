@@ -1,6 +1,7 @@
-//! The BPF instruction set: instructions over any kind of register and target, maps, helpers; bytes to
-//! instructions and back, and their text.
+//! The BPF instruction set: instructions over any kind of register and target, maps, helpers, what XDP programs
+//! return; bytes to instructions and back, and their text.
 
+mod action;
 mod decode;
 mod disassemble;
 mod encode;
@@ -8,6 +9,7 @@ mod insn;
 mod map;
 mod opcode;
 
+pub use action::XdpAction;
 pub use decode::{DecodeError, decode};
 pub use disassemble::{disassemble, listing};
 pub use encode::{Code, EncodeError, Relocation, SLOT, encode, slots};

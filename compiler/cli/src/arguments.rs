@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
+use pktc_bpf::XdpAction;
 use pktc_driver::Emit;
 use pktc_driver::options::{Access, Counters, Kernel, Level, Options};
 use pktc_loader::{Mode, Version};
@@ -201,8 +202,8 @@ pub(crate) struct LoadArguments {
     pub(crate) priority: Option<u32>,
     /// The verdicts after which the next program runs [default: what the program says, or pass]
     #[arg(long, value_name = "VERDICTS", value_delimiter = ',', conflicts_with = "direct",
-        value_parser = one_of(&ACTIONS, action_name))]
-    pub(crate) chain_on: Option<Vec<u32>>,
+        value_parser = one_of(&XdpAction::ALL, XdpAction::word))]
+    pub(crate) chain_on: Option<Vec<XdpAction>>,
     /// The version of a dispatcher where there is none yet [default: the installed libxdp's]
     #[arg(long, value_name = "VERSION", conflicts_with = "direct", value_parser = one_of(&Version::ALL, version_name))]
     pub(crate) dispatcher_version: Option<Version>,
@@ -277,20 +278,6 @@ fn mode_name(mode: Mode) -> &'static str {
     match mode {
         Mode::Native => "native",
         Mode::Skb => "skb",
-    }
-}
-
-/// The numbers of `XDP_` actions.
-const ACTIONS: [u32; 5] = [0, 1, 2, 3, 4];
-
-/// An action as the language spells it.
-pub(crate) fn action_name(action: u32) -> &'static str {
-    match action {
-        0 => "abort",
-        1 => "drop",
-        2 => "pass",
-        3 => "tx",
-        _ => "redirect",
     }
 }
 

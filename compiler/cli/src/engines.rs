@@ -3,11 +3,10 @@
 use pktc_diagnostics::Diagnostic;
 use pktc_driver::{Built, CounterRange, Options, Subject};
 use pktc_semantics::rules::RuleTable;
-use pktc_semantics::typed::{Program, TestTarget, Xdp};
 use pktc_testing::engine::Engine;
 use pktc_testing::kernel::KernelEngine;
 use pktc_testing::linear::{Split, Sweep};
-use pktc_testing::reference::{Reference, apply_chain};
+use pktc_testing::reference::Reference;
 use pktc_testing::runner::NoEngine;
 use pktc_testing::vm::Vm;
 
@@ -91,25 +90,25 @@ pub(crate) enum Unavailable {
 pub(crate) fn start(
     setting: &Setting,
     source: &Source,
-    target: TestTarget,
+    subject: Subject,
 ) -> Result<Box<dyn Engine>, Unavailable> {
-    let engine = plain(setting, source, target)?;
+    let engine = plain(setting, source, subject)?;
     Ok(match setting.linear {
         Linear::Whole => engine,
         Linear::Bytes(bytes) => Box::new(Split::new(engine, bytes)),
         Linear::Sweep => {
             let program = source.program();
-            let rules = RuleTable::new(program, &source.checked.sources, &xdp(program, target));
-            Box::new(Sweep::new(engine, plain(setting, source, target)?, program, rules))
+            let rules = RuleTable::of(program, &source.checked.sources, subject);
+            Box::new(Sweep::new(engine, plain(setting, source, subject)?, program, rules))
         }
     })
 }
 
 /// An engine that takes packets as they are.
-fn plain(setting: &Setting, source: &Source, target: TestTarget) -> Result<Box<dyn Engine>, Unavailable> {
-    let built = || build(source, target, &setting.options);
+fn plain(setting: &Setting, source: &Source, subject: Subject) -> Result<Box<dyn Engine>, Unavailable> {
+    let built = || build(source, subject, &setting.options);
     match setting.kind {
-        EngineKind::Reference => Ok(reference(source, target)),
+        EngineKind::Reference => Ok(reference(source, subject)),
         EngineKind::Vm => vm(&built()?),
         EngineKind::Kernel => {
             pktc_loader::probe().map_err(Unavailable::Missing)?;
@@ -144,23 +143,12 @@ impl From<Unavailable> for NoEngine {
     }
 }
 
-fn reference(source: &Source, target: TestTarget) -> Box<dyn Engine> {
+fn reference(source: &Source, subject: Subject) -> Box<dyn Engine> {
     let program = source.program();
-    Box::new(Reference::new(program, &source.checked.sources, &xdp(program, target)))
+    Box::new(Reference::new(program, &source.checked.sources, &program.subject(subject)))
 }
 
-fn xdp(program: &Program, target: TestTarget) -> Xdp {
-    match target {
-        TestTarget::Xdp(xdp) => program.xdps[xdp].clone(),
-        TestTarget::Chain(chain) => apply_chain(program, chain),
-    }
-}
-
-fn build(source: &Source, target: TestTarget, options: &Options) -> Result<Built, Unavailable> {
-    let subject = match target {
-        TestTarget::Xdp(xdp) => Subject::Xdp(xdp),
-        TestTarget::Chain(chain) => Subject::Chain(chain),
-    };
+fn build(source: &Source, subject: Subject, options: &Options) -> Result<Built, Unavailable> {
     pktc_driver::build(&source.checked, &[subject], options).map_err(Unavailable::Refused)
 }
 

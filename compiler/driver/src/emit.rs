@@ -1,9 +1,10 @@
 //! A stage's result as text, for `--emit`.
 
 use pktc_diagnostics::Diagnostic;
+use pktc_semantics::typed::Subject;
 
 use crate::options::Options;
-use crate::pipeline::{Checked, Subject, build, flows, program_of, programs, rule_programs};
+use crate::pipeline::{Checked, build, flows, program_of, programs, rule_programs};
 
 /// The stages that can be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -12,7 +12,8 @@ mod unseen;
 
 pub use emit::{Emit, emit};
 pub use options::Options;
-pub use pipeline::{Built, Checked, Subject, build, check, programs};
+pub use pipeline::{Built, Checked, build, check, programs};
 pub use pktc_object::{CounterRange, Metadata};
 pub use pktc_semantics::files::Files;
+pub use pktc_semantics::typed::Subject;
 pub use unseen::unseen;

@@ -1,9 +1,9 @@
 //! What an object says of itself.
 
 use pktc_ir::rule::RuleProgram;
-use pktc_lower::CounterLayout;
+use pktc_lower::{CounterLayout, xdp_action};
 use pktc_object::{CounterInfo, CounterRange, Metadata, ProgramInfo, RuleInfo, SCHEMA, SetInfo, SourceInfo};
-use pktc_semantics::typed::{Program, Type, Verdict};
+use pktc_semantics::typed::{Program, Verdict};
 use sha2::{Digest, Sha256};
 
 use crate::pipeline::Checked;
@@ -16,11 +16,12 @@ pub(crate) fn describe(
     ranges: &[Option<CounterRange>],
     counters: &CounterLayout,
 ) -> Metadata {
+    let word = |&verdict: &Verdict| xdp_action(verdict).word().to_owned();
     let programs = rules.iter().zip(ranges).map(|(rules, range)| {
         let declared = program.xdps.values().find(|xdp| xdp.span == rules.span);
         let chain_on = declared.and_then(|xdp| xdp.chain_on.as_ref());
         ProgramInfo {
-            chain_on: chain_on.map(|verdicts| verdicts.iter().copied().map(verdict_name).collect()),
+            chain_on: chain_on.map(|verdicts| verdicts.iter().map(word).collect()),
             counters: range.clone(),
             name: rules.name.clone(),
             priority: declared.and_then(|xdp| xdp.priority),
@@ -70,37 +71,7 @@ fn set_infos(program: &Program) -> Vec<SetInfo> {
         .map(|(name, set)| SetInfo {
             elements: set.elements.len() as u64,
             name,
-            ty: type_name(program, &set.ty),
+            ty: program.type_text(&set.ty),
         })
         .collect()
-}
-
-/// A verdict as the language writes it.
-fn verdict_name(verdict: Verdict) -> String {
-    let name = match verdict {
-        Verdict::Pass => "pass",
-        Verdict::Drop => "drop",
-        Verdict::Abort => "abort",
-        Verdict::Tx => "tx",
-        Verdict::Redirect => "redirect",
-    };
-    name.into()
-}
-
-/// A type as the language writes it.
-fn type_name(program: &Program, ty: &Type) -> String {
-    match ty {
-        Type::Bool => "bool".into(),
-        Type::Uint { bits } => format!("u{bits}"),
-        Type::Enum(id) => program.enums[*id].name.clone(),
-        Type::Mac => "mac_addr".into(),
-        Type::Ipv4 => "ipv4_addr".into(),
-        Type::Ipv6 => "ipv6_addr".into(),
-        Type::Ip => "ip_addr".into(),
-        Type::Bytes => "bytes".into(),
-        Type::Tuple(parts) => {
-            let parts: Vec<_> = parts.iter().map(|part| type_name(program, part)).collect();
-            format!("({})", parts.join(", "))
-        }
-    }
 }

@@ -73,6 +73,18 @@ pub enum Counters {
     On,
 }
 
+impl Counters {
+    /// Whether the rules of a program count that says `written`.
+    #[must_use]
+    pub fn count(self, written: bool) -> bool {
+        match self {
+            Counters::AsWritten => written,
+            Counters::Off => false,
+            Counters::On => true,
+        }
+    }
+}
+
 /// What a compilation may be told.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Options {

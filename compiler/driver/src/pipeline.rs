@@ -1,7 +1,7 @@
 //! The stages in order.
 
 use pktc_codegen::{CodegenOptions, module::Module};
-use pktc_diagnostics::{Diagnostic, FileId, SourceMap, codes, has_errors, sort};
+use pktc_diagnostics::{Diagnostic, FileId, SourceMap, codes, sort};
 use pktc_ir::build::build_rules;
 use pktc_ir::flow::Flow;
 use pktc_ir::passes::{PASSES, bound_reach};
@@ -12,10 +12,10 @@ use pktc_lower::{CounterLayout, lower};
 use pktc_object::{CounterRange, Metadata};
 use pktc_semantics::files::Files;
 use pktc_semantics::rules::RuleTable;
-use pktc_semantics::typed::{Action, ActionKind, ChainId, Program, Stmt, Verdict, Xdp, XdpId};
+use pktc_semantics::typed::{Program, Subject, XdpId};
 
 use crate::metadata::describe;
-use crate::options::{Counters, Level, Options};
+use crate::options::{Level, Options};
 use crate::stack::save_stack;
 
 /// A checked source file with all that it uses.
@@ -29,15 +29,6 @@ pub struct Checked {
     pub program: Option<Program>,
     /// The file that was named.
     pub entry: FileId,
-}
-
-/// What is to be built.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
-    /// A program.
-    Xdp(XdpId),
-    /// A chain by itself, for its tests: where it does not decide, `default` passes.
-    Chain(ChainId),
 }
 
 /// An object, and what is known of it.
@@ -59,11 +50,8 @@ pub struct Built {
 #[must_use]
 pub fn check(path: &str, files: &dyn Files) -> Checked {
     let mut sources = SourceMap::default();
-    let (program, mut diagnostics) = pktc_semantics::check(path, files, &mut sources);
-    sort(&mut diagnostics);
-    // The standard library is read first, then the file that was named (its name there is normalised).
-    let entry = sources.files().find(|&file| !sources.name(file).starts_with("std/")).unwrap_or(FileId(0));
-    let program = program.filter(|_| !has_errors(&diagnostics));
+    let pktc_semantics::Checked { program, diagnostics, entry } =
+        pktc_semantics::check(path, files, &mut sources);
     Checked { sources, diagnostics, program, entry }
 }
 
@@ -115,15 +103,11 @@ pub(crate) fn rule_programs(
     options: &Options,
 ) -> Result<Vec<RuleProgram>, Vec<Diagnostic>> {
     collect(subjects.iter().map(|&subject| {
-        let mut rules = build_rules(program, &checked.sources, &xdp_of(program, subject))?;
+        let mut rules = build_rules(program, &checked.sources, &program.subject(subject))?;
         if options.access.frags() && rules.ask_for_tunnels() {
             return Err(vec![tunnels_not_yet(&rules)]);
         }
-        rules.counters = match options.counters {
-            Counters::AsWritten => rules.counters,
-            Counters::Off => false,
-            Counters::On => true,
-        };
+        rules.counters = options.counters.count(rules.counters);
         Ok(rules)
     }))
 }
@@ -179,31 +163,6 @@ fn collect<T>(results: impl Iterator<Item = Result<T, Vec<Diagnostic>>>) -> Resu
     }
     sort(&mut diagnostics);
     Err(diagnostics)
-}
-
-/// The program of `subject`; a chain gets one around it.
-fn xdp_of(program: &Program, subject: Subject) -> Xdp {
-    match subject {
-        Subject::Xdp(id) => program.xdps[id].clone(),
-        Subject::Chain(id) => chain_program(program, id),
-    }
-}
-
-fn chain_program(program: &Program, id: ChainId) -> Xdp {
-    /// The kernel keeps so many bytes of a name.
-    const NAME: usize = 15;
-    let chain = &program.chains[id];
-    Xdp {
-        name: chain.name.chars().take(NAME).collect(),
-        span: chain.span,
-        default: vec![Action { kind: ActionKind::Verdict(Verdict::Pass), span: chain.span }],
-        default_span: chain.span,
-        counters: true,
-        body: vec![Stmt::Apply { chain: id, span: chain.span }],
-        priority: None,
-        chain_on: None,
-        on: Vec::new(),
-    }
 }
 
 fn counter_ranges(rules: &[RuleProgram], counters: &CounterLayout) -> Vec<Option<CounterRange>> {

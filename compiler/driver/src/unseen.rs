@@ -4,7 +4,7 @@ use pktc_diagnostics::{Diagnostic, Span, codes};
 use pktc_semantics::typed::{Expr, ExprKind, PacketField, Program, Stmt, Xdp};
 use pktc_semantics::walk;
 
-use crate::options::{Access, Counters, Options};
+use crate::options::{Access, Options};
 use crate::pipeline::{Checked, programs};
 
 /// A note a program of the file that was named, if it decides or counts otherwise where a packet lies in several
@@ -20,11 +20,7 @@ pub fn unseen(checked: &Checked, options: &Options) -> Vec<Diagnostic> {
 }
 
 fn note(program: &Program, xdp: &Xdp, options: &Options) -> Option<Diagnostic> {
-    let counts = match options.counters {
-        Counters::AsWritten => xdp.counters,
-        Counters::Off => false,
-        Counters::On => true,
-    };
+    let counts = options.counters.count(xdp.counters);
     let mut uses = Vec::new();
     body(program, &xdp.body, &mut uses);
     if uses.is_empty() && !counts {

@@ -2,7 +2,7 @@
 //!
 //! Conditions are pure. Unions, defaults and conditional values are already written out as [`Cond::If`] over the
 //! presence of [`Item`]s, so that a [`Test`] reads [`Slot`]s only where the conditions before it make sure that
-//! they have a value. Planning of rule lists and merging of programs work on this form.
+//! they have a value.
 #![expect(missing_docs, reason = "each variant's example names its fields")]
 
 use cranelift_entity::{PrimaryMap, entity_impl};
@@ -95,6 +95,17 @@ pub enum Slot {
     Member { scope: Scope, union: UnionId, index: Option<u8>, field: usize },
 }
 
+impl Slot {
+    /// How many bytes of it count.
+    #[must_use]
+    pub fn size(&self) -> Size {
+        match self {
+            Slot::Bytes { size, .. } | Slot::Payload { size, .. } => *size,
+            Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. } => Size::U64,
+        }
+    }
+}
+
 /// A number in 64 bits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Num {
@@ -174,6 +185,12 @@ pub enum Cond {
 }
 
 impl Cond {
+    /// Whether `item` is there, as asked at `span`.
+    #[must_use]
+    pub fn present(item: ItemId, span: Span) -> Cond {
+        Cond::Test(Test::Present(item), span)
+    }
+
     /// All of `parts`; constants are folded.
     #[must_use]
     pub fn and(parts: impl IntoIterator<Item = Cond>) -> Cond {

@@ -1,6 +1,6 @@
 //! What holds for every flow IR, checked between passes in debug builds and in tests:
 //!
-//! - every way on leads to a block that exists, and some way leads to each block that does more than wait;
+//! - every way on leads to a block that exists (a block that no way leads to may hold anything);
 //! - on every path a value is assigned before it is read, and a cell is given something before it is asked;
 //! - a read lies below what was checked since the cursor last moved, on every path;
 //! - a read behind a base follows a check of that base.
@@ -127,23 +127,98 @@ mod tests {
     use super::*;
     use crate::flow::Cell;
 
+    const FINISH: End = End::Finish { rule: None, verdict: Verdict::Pass, ask: false };
+
+    fn x(index: usize) -> Value {
+        Value::new(index)
+    }
+
+    fn one(dst: Value) -> Op {
+        Op::Copy { dst, src: Arg::Const(1) }
+    }
+
+    fn read(offset: u32) -> Op {
+        Op::Read { dst: x(1), offset, size: Size::U32 }
+    }
+
+    fn read_at(offset: u32) -> Op {
+        Op::ReadAt { dst: x(1), base: x(0), offset, size: Size::U32 }
+    }
+
+    /// Goes on to the first block if there are `bytes`, to the second if not.
+    fn check(base: Option<Value>, bytes: u64, ok: usize, short: usize) -> End {
+        End::Check { base, bytes: Arg::Const(bytes), ok: Block::new(ok), short: Block::new(short) }
+    }
+
+    fn errors(blocks: Vec<(Vec<Op>, End)>) -> Vec<String> {
+        let mut flow = Flow::of(blocks, 2);
+        flow.cells.push(Size::U8);
+        verify_flow(&flow)
+    }
+
+    #[test]
+    fn ways_lead_to_blocks() {
+        let missing = errors(vec![(vec![], End::Goto(Block::new(7)))]);
+        assert_eq!(missing, ["block0: goes to block7, which does not exist"]);
+        assert!(errors(vec![(vec![], FINISH), (vec![read(0)], FINISH)]).is_empty(), "nothing leads there");
+    }
+
+    #[test]
+    fn a_value_is_assigned_on_every_way_before_it_is_read() {
+        let reads = Op::Advance { by: Arg::Value(x(0)) };
+        let blocks = |short| {
+            vec![
+                (vec![], check(None, 1, 1, short)),
+                (vec![one(x(0))], End::Goto(Block::new(2))),
+                (vec![reads.clone()], FINISH),
+            ]
+        };
+        assert_eq!(errors(blocks(2)), ["block2: Advance { by: Value(x0) } reads x0 before it is assigned"]);
+        assert!(errors(blocks(1)).is_empty());
+        let end = check(Some(x(0)), 1, 1, 1);
+        let at_the_end = errors(vec![(vec![], end), (vec![], FINISH)]);
+        assert_eq!(at_the_end, ["block0: reads x0 () before it is assigned"]);
+    }
+
     #[test]
     fn a_cell_is_given_something_on_every_way_before_it_is_asked() {
-        let (value, cell) = (Value::new(0), Cell::new(0));
-        let read = Op::Copy { dst: value, src: Arg::Const(1) };
-        let end = End::Finish { rule: None, verdict: Verdict::Pass, ask: false };
-        let blocks = vec![
-            (
-                vec![read],
-                End::Check { base: None, bytes: Arg::Const(1), ok: Block::new(1), short: Block::new(2) },
-            ),
-            (vec![Op::Keep { cell, src: value }], End::Goto(Block::new(2))),
-            (vec![Op::Recall { dst: value, cell }], end),
-        ];
-        let mut flow = Flow::of(blocks, 1);
-        flow.cells.push(Size::U8);
-        assert_eq!(verify_flow(&flow), ["block2: Recall { dst: x0, cell: cell0 } recalls what was not kept"]);
-        flow.blocks[Block::new(0)].end = End::Goto(Block::new(1));
-        assert_eq!(verify_flow(&flow), Vec::<String>::new());
+        let cell = Cell::new(0);
+        let blocks = |short| {
+            vec![
+                (vec![one(x(0))], check(None, 1, 1, short)),
+                (vec![Op::Keep { cell, src: x(0) }], End::Goto(Block::new(2))),
+                (vec![Op::Recall { dst: x(0), cell }], FINISH),
+            ]
+        };
+        assert_eq!(errors(blocks(2)), ["block2: Recall { dst: x0, cell: cell0 } recalls what was not kept"]);
+        assert!(errors(blocks(1)).is_empty());
+    }
+
+    #[test]
+    fn a_read_lies_below_what_was_checked_since_the_cursor_moved() {
+        let blocks = |ops, short| vec![(vec![], check(None, 8, 1, short)), (ops, FINISH), (vec![], FINISH)];
+        assert!(errors(blocks(vec![read(4)], 2)).is_empty());
+        let beyond = |checked| {
+            format!(
+                "block1: Read {{ dst: x1, offset: 4, size: U32 }} reads beyond the {checked} bytes checked"
+            )
+        };
+        assert_eq!(errors(blocks(vec![read(4)], 1)), [beyond(0)], "not on every way");
+        assert_eq!(errors(blocks(vec![Op::Advance { by: Arg::Const(1) }, read(4)], 2)), [beyond(0)]);
+        assert!(!errors(blocks(vec![read(5)], 2)).is_empty());
+    }
+
+    #[test]
+    fn a_read_behind_a_base_follows_a_check_of_that_base() {
+        let blocks = |ops, base| {
+            vec![(vec![one(x(0)), one(x(1))], check(base, 8, 1, 2)), (ops, FINISH), (vec![], FINISH)]
+        };
+        assert!(errors(blocks(vec![read_at(4)], Some(x(0)))).is_empty());
+        let beyond =
+            "block1: ReadAt { dst: x1, base: x0, offset: 4, size: U32 } reads beyond what was checked";
+        assert_eq!(errors(blocks(vec![read_at(4)], None)), [beyond]);
+        assert_eq!(errors(blocks(vec![read_at(4)], Some(x(1)))), [beyond]);
+        assert_eq!(errors(blocks(vec![one(x(0)), read_at(4)], Some(x(0)))), [beyond], "another base since");
+        assert!(!errors(blocks(vec![read_at(5)], Some(x(0)))).is_empty());
     }
 }

@@ -9,6 +9,8 @@ use object::{
     SymbolIndex, SymbolKind,
 };
 
+use pktc_bpf::XdpAction;
+
 use crate::btf::Btf;
 use crate::dispatcher::{DEFAULT_CHAIN, DEFAULT_PRIORITY, Slot};
 use crate::extension::Extension;
@@ -338,7 +340,6 @@ impl<'a> Linker<'a> {
 /// Reads the variable `_NAME` of the section `.xdp_run_config`: a structure whose members say priority and verdicts, as
 /// map definitions write numbers.
 fn run_config(btf: &Btf, program: &str, usual: Slot) -> Result<Slot, ObjectError> {
-    const ACTIONS: [&str; 5] = ["XDP_ABORTED", "XDP_DROP", "XDP_PASS", "XDP_TX", "XDP_REDIRECT"];
     let Some(section) = find_data_section(btf, RUN_CONFIG)? else { return Ok(usual) };
     let name = format!("_{program}");
     let Some(variable) = btf.variables(section)?.into_iter().find(|variable| variable.name == name) else {
@@ -348,10 +349,10 @@ fn run_config(btf: &Btf, program: &str, usual: Slot) -> Result<Slot, ObjectError
     let mut slot = usual;
     for member in btf.members(structure)? {
         let value = btf.encoded_number(member.type_id)?;
-        let action = ACTIONS.iter().position(|action| *action == member.name);
+        let action = XdpAction::ALL.into_iter().find(|action| action.name() == member.name);
         match action {
-            Some(action) if value != 0 => slot.chain_on |= 1 << action,
-            Some(action) => slot.chain_on &= !(1 << action),
+            Some(action) if value != 0 => slot.chain_on |= action.bit(),
+            Some(action) => slot.chain_on &= !action.bit(),
             None if member.name == "priority" => slot.priority = value,
             None => {
                 let what = format!("`{}` in the section {RUN_CONFIG}", member.name);

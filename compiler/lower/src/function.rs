@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
-use pktc_bpf::{AluOp, Condition, MapIndex, Operand, Size, Swap, Width};
+use pktc_bpf::{AluOp, Condition, MapIndex, Operand, Size, Swap, Width, XdpAction};
 use pktc_diagnostics::Span;
 use pktc_ir::cursor::{Place, cursor_places};
 use pktc_ir::facts::Facts;
@@ -564,7 +564,7 @@ impl Lowering<'_> {
     }
 
     fn finish(&mut self, rule: Option<RuleId>, verdict: Verdict, ask: bool) {
-        let code = Operand::Imm(verdict_code(verdict));
+        let code = Operand::Imm(xdp_action(verdict) as i32);
         let Some(index) = rule.and_then(|rule| self.rule_index(rule)) else {
             return self.end(Terminator::Exit(code));
         };
@@ -594,13 +594,14 @@ impl Lowering<'_> {
     }
 }
 
-/// The verdict's number, `enum xdp_action`.
-fn verdict_code(verdict: Verdict) -> i32 {
+/// What a program returns for a verdict.
+#[must_use]
+pub fn xdp_action(verdict: Verdict) -> XdpAction {
     match verdict {
-        Verdict::Abort => 0,
-        Verdict::Drop => 1,
-        Verdict::Pass => 2,
-        Verdict::Tx => 3,
-        Verdict::Redirect => 4,
+        Verdict::Abort => XdpAction::Aborted,
+        Verdict::Drop => XdpAction::Drop,
+        Verdict::Pass => XdpAction::Pass,
+        Verdict::Tx => XdpAction::Tx,
+        Verdict::Redirect => XdpAction::Redirect,
     }
 }

@@ -15,6 +15,7 @@ use pktc_ir::flow::Flow;
 
 pub use access::Access;
 pub use counters::CounterLayout;
+pub use function::xdp_action;
 use vcode::VModule;
 
 /// Lowers all programs of an object; `named` is how many named counters they share.

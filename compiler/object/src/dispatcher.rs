@@ -8,7 +8,7 @@
 //!                  return pass
 //! ```
 
-use pktc_bpf::{AluOp, Condition, EncodeError, Insn, MapIndex, Operand, Reg, Size, Width};
+use pktc_bpf::{AluOp, Condition, EncodeError, Insn, MapIndex, Operand, Reg, Size, Width, XdpAction};
 use pktc_codegen::module::MachineInsn;
 
 use crate::btf::{Encoder, TypeId};
@@ -18,8 +18,6 @@ use crate::types::context;
 const NAME: &str = "xdp_dispatcher";
 /// Bytes in the configuration before the verdicts that lead on, a 32-bit set for each program.
 const CHAIN_ACTIONS: u32 = 4;
-/// `XDP_PASS`
-const PASS: i32 = 2;
 /// What a function returns while no program stands in its place; it leads on.
 const NO_VERDICT: i32 = 31;
 /// `bpf_xdp_adjust_tail`
@@ -101,7 +99,7 @@ fn entry(programs: i32) -> Vec<MachineInsn> {
             },
         ]);
     }
-    insns.extend([mov(Width::W64, Reg::R0, Operand::Imm(PASS)), Insn::Exit]);
+    insns.extend([mov(Width::W64, Reg::R0, Operand::Imm(XdpAction::Pass as i32)), Insn::Exit]);
     insns
 }
 

@@ -47,7 +47,7 @@ pub struct SourceInfo {
 /// A program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramInfo {
-    /// After which verdicts a dispatcher goes on, as the language spells them; absent: its choice.
+    /// After which actions a dispatcher goes on, by [`pktc_bpf::XdpAction::word`]; absent: its choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain_on: Option<Vec<String>>,
     /// Where its rules count; `null` if they do not.

@@ -4,20 +4,14 @@
 //! As in map definitions the *types* say the values: a variable `_NAME` a program, a structure whose members
 //! `priority`, `XDP_PASS` … are pointers to arrays of so many elements. The section itself is zeros.
 
+use pktc_bpf::XdpAction;
+
 use crate::btf::{Encoder, Member, Variable};
 use crate::metadata::ProgramInfo;
 use crate::types::{POINTER, number};
 
 /// The section.
 pub(crate) const SECTION: &str = ".xdp_run_config";
-/// Verdicts as the metadata spells them, and the names of the kernel's actions.
-const ACTIONS: [(&str, &str); 5] = [
-    ("abort", "XDP_ABORTED"),
-    ("drop", "XDP_DROP"),
-    ("pass", "XDP_PASS"),
-    ("tx", "XDP_TX"),
-    ("redirect", "XDP_REDIRECT"),
-];
 
 /// What a program says, in the section.
 pub(crate) struct RunConfig {
@@ -56,8 +50,9 @@ pub(crate) fn describe(btf: &mut Encoder, programs: &[ProgramInfo]) -> Vec<RunCo
 /// The members: verdicts that do not lead on are said, too, because pass does unless it is said that it does not.
 fn values(program: &ProgramInfo) -> Vec<(&'static str, u32)> {
     let priority = program.priority.map(|priority| ("priority", priority));
-    let chain_on = program.chain_on.as_ref().map(|verdicts| {
-        ACTIONS.map(|(verdict, action)| (action, u32::from(verdicts.iter().any(|name| name == verdict))))
+    let chain_on = program.chain_on.as_ref().map(|words| {
+        let leads_on = |action: XdpAction| words.iter().any(|word| word == action.word());
+        XdpAction::ALL.map(|action| (action.name(), u32::from(leads_on(action))))
     });
     priority.into_iter().chain(chain_on.into_iter().flatten()).collect()
 }

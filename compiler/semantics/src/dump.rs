@@ -8,10 +8,9 @@ use crate::graph::{mention, union_of};
 use crate::sets::mac_text;
 use crate::structure::walk;
 use crate::typed::{
-    Action, ActionKind, BinaryOp, BytesAsk, BytesOf, CompareOp, Element, Expr, ExprKind, Field, Header,
-    HeaderId, Index, Instance, Layer, Malformed, NextKind, OptionAsk, OptionRef, Outcome, PacketField,
-    Position, Program, Scope, SetId, Step, StepKind, Stmt, Test, TestTarget, Type, UnionFieldKind, UnionId,
-    UnionInstance, Value, Verdict,
+    Action, ActionKind, BytesAsk, BytesOf, Element, Expr, ExprKind, Field, Header, HeaderId, Index, Instance,
+    Layer, Malformed, NextKind, OptionAsk, OptionRef, Outcome, PacketField, Position, Program, Scope, SetId,
+    Step, StepKind, Stmt, Subject, Test, UnionFieldKind, UnionId, UnionInstance, Value, Verdict,
 };
 
 /// The program as text.
@@ -22,7 +21,7 @@ pub fn dump(program: &Program) -> String {
     for (_, set) in program.sets.iter().filter(|(_, set)| set.name.is_some()) {
         let name = set.name.as_deref().unwrap_or_default();
         let elements: Vec<_> = set.elements.iter().map(element).collect();
-        let ty = dump.ty(&set.ty);
+        let ty = program.type_text(&set.ty);
         dump.line(0, &format!("set {name}: {ty} = {{ {} }}", elements.join(", ")));
     }
     for counter in program.counters.values() {
@@ -95,7 +94,7 @@ impl<'a> Dump<'a> {
                     all.iter().map(|it| self.expr(it)).collect::<Vec<_>>().join(" | ")
                 }
             };
-            let (ty, when) = (self.ty(&field.ty), self.when(field.when.as_ref()));
+            let (ty, when) = (self.program.type_text(&field.ty), self.when(field.when.as_ref()));
             self.line(1, &format!("{}: {ty} = {sources}{when}", field.name));
         }
     }
@@ -162,27 +161,15 @@ impl<'a> Dump<'a> {
         };
         let width = if field.bits == 0 { "the rest".into() } else { format!("{} bits", field.bits) };
         let name = field.name.as_deref().unwrap_or("_");
-        format!("{name}: {} at {position}, {width}{}", self.ty(&field.ty), self.when(field.when.as_ref()))
+        format!(
+            "{name}: {} at {position}, {width}{}",
+            self.program.type_text(&field.ty),
+            self.when(field.when.as_ref())
+        )
     }
 
     fn when(&self, when: Option<&Expr>) -> String {
         when.map_or(String::new(), |when| format!(" when {}", self.expr(when)))
-    }
-
-    fn ty(&self, ty: &Type) -> String {
-        match ty {
-            Type::Bool => "bool".into(),
-            Type::Uint { bits } => format!("u{bits}"),
-            Type::Enum(id) => self.program.enums[*id].name.clone(),
-            Type::Mac => "mac_addr".into(),
-            Type::Ipv4 => "ipv4_addr".into(),
-            Type::Ipv6 => "ipv6_addr".into(),
-            Type::Ip => "ip_addr".into(),
-            Type::Bytes => "bytes".into(),
-            Type::Tuple(parts) => {
-                format!("({})", parts.iter().map(|it| self.ty(it)).collect::<Vec<_>>().join(", "))
-            }
-        }
     }
 
     fn body(&mut self, body: &[Stmt], depth: usize) {
@@ -208,7 +195,7 @@ impl<'a> Dump<'a> {
 
     fn actions(&self, actions: &[Action]) -> String {
         let actions = actions.iter().map(|action| match action.kind {
-            ActionKind::Verdict(verdict) => verdict_text(verdict).to_owned(),
+            ActionKind::Verdict(verdict) => verdict.word().to_owned(),
             ActionKind::Return => "return".into(),
             ActionKind::Count(counter) => format!("count {}", self.program.counters[counter].name),
             ActionKind::Apply(chain) => format!("apply {}", self.program.chains[chain].name),
@@ -218,8 +205,8 @@ impl<'a> Dump<'a> {
 
     fn test(&mut self, test: &Test) {
         let of = match test.of {
-            TestTarget::Xdp(id) => &self.program.xdps[id].name,
-            TestTarget::Chain(id) => &self.program.chains[id].name,
+            Subject::Xdp(id) => &self.program.xdps[id].name,
+            Subject::Chain(id) => &self.program.chains[id].name,
         };
         self.line(0, &format!("test {:?} of {of}", test.name));
         for step in &test.steps {
@@ -309,13 +296,13 @@ impl<'a> Dump<'a> {
             ExprKind::And(parts) => self.joined(parts, " and "),
             ExprKind::Or(parts) => self.joined(parts, " or "),
             ExprKind::Compare { op, left, right } => {
-                format!("{} {} {}", self.expr(left), compare_text(*op), self.expr(right))
+                format!("{} {} {}", self.expr(left), op.symbol(), self.expr(right))
             }
             ExprKind::In { value, set, negated } => {
                 format!("{}{} in {}", self.expr(value), if *negated { " not" } else { "" }, self.set(*set))
             }
             ExprKind::Binary { op, left, right } => {
-                format!("({} {} {})", self.expr(left), binary_text(*op), self.expr(right))
+                format!("({} {} {})", self.expr(left), op.symbol(), self.expr(right))
             }
             ExprKind::Default { value, otherwise } => {
                 format!("({} default {})", self.expr(value), self.expr(otherwise))
@@ -403,21 +390,11 @@ fn conditions(body: &[Stmt], visit: &mut impl FnMut(&Expr)) {
 fn outcome(outcome: &Outcome) -> String {
     let count = outcome.count.map_or(String::new(), |count| format!("{count} "));
     let by = outcome.by.as_ref().map_or(String::new(), |by| format!(" by {by}"));
-    format!("{count}{}{by}", outcome.verdict.map_or("return", verdict_text))
+    format!("{count}{}{by}", outcome.verdict.map_or("return", Verdict::word))
 }
 
 fn verdict_texts(verdicts: &[Verdict]) -> String {
-    verdicts.iter().map(|&verdict| verdict_text(verdict)).collect::<Vec<_>>().join(", ")
-}
-
-fn verdict_text(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Pass => "pass",
-        Verdict::Drop => "drop",
-        Verdict::Abort => "abort",
-        Verdict::Tx => "tx",
-        Verdict::Redirect => "redirect",
-    }
+    verdicts.iter().map(|verdict| verdict.word()).collect::<Vec<_>>().join(", ")
 }
 
 fn packet_field(field: PacketField) -> &'static str {
@@ -425,30 +402,6 @@ fn packet_field(field: PacketField) -> &'static str {
         PacketField::Length => "pkt.len",
         PacketField::Ifindex => "pkt.ifindex",
         PacketField::Queue => "pkt.queue",
-    }
-}
-
-fn compare_text(op: CompareOp) -> &'static str {
-    match op {
-        CompareOp::Equal => "==",
-        CompareOp::NotEqual => "!=",
-        CompareOp::Less => "<",
-        CompareOp::LessEqual => "<=",
-        CompareOp::Greater => ">",
-        CompareOp::GreaterEqual => ">=",
-    }
-}
-
-fn binary_text(op: BinaryOp) -> &'static str {
-    match op {
-        BinaryOp::Or => "|",
-        BinaryOp::Xor => "^",
-        BinaryOp::And => "&",
-        BinaryOp::ShiftLeft => "<<",
-        BinaryOp::ShiftRight => ">>",
-        BinaryOp::Add => "+",
-        BinaryOp::Subtract => "-",
-        BinaryOp::Multiply => "*",
     }
 }
 

@@ -37,7 +37,7 @@ mod types;
 mod unions;
 mod warnings;
 
-use pktc_diagnostics::{Diagnostic, SourceMap, has_errors, sort};
+use pktc_diagnostics::{Diagnostic, FileId, SourceMap, has_errors, sort};
 
 pub use dump::dump;
 pub use structure::{exclude_each_other, walk};
@@ -45,19 +45,23 @@ pub use structure::{exclude_each_other, walk};
 use checker::Checker;
 use files::Files;
 
+/// What checking found.
+pub struct Checked {
+    /// The program, if no message is an error.
+    pub program: Option<typed::Program>,
+    /// The messages, sorted.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The file that was named, among the sources.
+    pub entry: FileId,
+}
+
 /// Checks the file `entry`, what it uses, and the standard library. Adds their texts to `sources`.
-///
-/// The program is there if no message is an error; the messages are sorted.
-pub fn check(
-    entry: &str,
-    files: &dyn Files,
-    sources: &mut SourceMap,
-) -> (Option<typed::Program>, Vec<Diagnostic>) {
-    let (units, mut diagnostics) = load::load(entry, files, sources);
+pub fn check(entry: &str, files: &dyn Files, sources: &mut SourceMap) -> Checked {
+    let load::Loaded { units, entry, mut diagnostics } = load::load(entry, files, sources);
     let mut checker = Checker::new(&units, sources);
     checker.run();
     diagnostics.append(&mut checker.diagnostics);
     sort(&mut diagnostics);
     let program = (!has_errors(&diagnostics)).then_some(checker.program);
-    (program, diagnostics)
+    Checked { program, diagnostics, entry }
 }

@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-use pktc_diagnostics::{Diagnostic, SourceMap, Span, codes, has_errors};
+use pktc_diagnostics::{Diagnostic, FileId, SourceMap, Span, codes, has_errors};
 use pktc_syntax::ast::{self, DeclKind, Elements, UseTarget, Word};
 
 use crate::files::Files;
@@ -12,6 +12,8 @@ use crate::stdlib;
 pub(crate) struct Unit {
     /// Its normalised path; `std/x.pkt` for the standard library.
     pub(crate) path: String,
+    /// Its text among the sources.
+    pub(crate) file: FileId,
     /// Whether it is of the standard library, whose names are in scope everywhere.
     pub(crate) is_std: bool,
     /// Its tree.
@@ -34,25 +36,31 @@ pub(crate) struct Use {
     pub(crate) span: Span,
 }
 
-/// Reads everything that `entry` needs: the standard library's units first, used files before their users.
-pub(crate) fn load(entry: &str, files: &dyn Files, sources: &mut SourceMap) -> (Vec<Unit>, Vec<Diagnostic>) {
+/// All that was read.
+pub(crate) struct Loaded {
+    /// The standard library's units first, used files before their users.
+    pub(crate) units: Vec<Unit>,
+    /// The file that was named, even if it cannot be read.
+    pub(crate) entry: FileId,
+    /// What is wrong, as it was met.
+    pub(crate) diagnostics: Vec<Diagnostic>,
+}
+
+/// Reads everything that `entry` needs.
+pub(crate) fn load(entry: &str, files: &dyn Files, sources: &mut SourceMap) -> Loaded {
     let mut loader = Loader { files, sources, units: Vec::new(), open: Vec::new(), diagnostics: Vec::new() };
     for (name, text) in stdlib::FILES {
         loader.unit(name, (*text).to_owned(), true);
     }
     let path = normalise(entry);
-    match loader.read(&path) {
+    let entry = match loader.read(&path) {
         Ok(text) => {
-            loader.unit(&path, text, false);
+            let unit = loader.unit(&path, text, false);
+            loader.units[unit].file
         }
-        Err(why) => {
-            let file = loader.sources.add(path.as_str(), "");
-            let span = Span { file, start: 0, end: 0 };
-            let title = format!("`{path}` cannot be read");
-            loader.diagnostics.push(Diagnostic::error(codes::CANNOT_READ, title, span, why));
-        }
-    }
-    (loader.units, loader.diagnostics)
+        Err(why) => loader.unreadable_entry(&path, why),
+    };
+    Loaded { units: loader.units, entry, diagnostics: loader.diagnostics }
 }
 
 struct Loader<'a> {
@@ -72,6 +80,14 @@ impl Loader<'_> {
         Ok(text)
     }
 
+    fn unreadable_entry(&mut self, path: &str, why: String) -> FileId {
+        let file = self.sources.add(path, "");
+        let span = Span { file, start: 0, end: 0 };
+        let title = format!("`{path}` cannot be read");
+        self.diagnostics.push(Diagnostic::error(codes::CANNOT_READ, title, span, why));
+        file
+    }
+
     fn unit(&mut self, path: &str, text: String, is_std: bool) -> usize {
         let file = self.sources.add(path, text);
         let (ast, diagnostics) = pktc_syntax::parse(file, self.sources.text(file));
@@ -81,7 +97,7 @@ impl Loader<'_> {
         self.open.pop();
         let set_files = self.set_files(&ast, path);
         let is_incomplete = uses.iter().any(|used| used.unit.is_none() && used.alias.is_none());
-        self.units.push(Unit { path: path.to_owned(), is_std, ast, uses, is_incomplete, set_files });
+        self.units.push(Unit { path: path.to_owned(), file, is_std, ast, uses, is_incomplete, set_files });
         self.units.len() - 1
     }
 

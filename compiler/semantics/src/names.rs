@@ -216,7 +216,7 @@ impl<'a> Checker<'a> {
     }
 
     fn declare_xdp(&mut self, unit: usize, name: &'a Word, items: &'a [ast::XdpItem]) {
-        if name.text.len() > 15 {
+        if name.text.len() > Xdp::NAME_MAX {
             let label = format!("{} characters", name.text.len());
             let diagnostic = Diagnostic::error(
                 codes::BAD_NAME,

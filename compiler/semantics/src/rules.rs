@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 
 use pktc_diagnostics::{SourceMap, Span};
 
-use crate::typed::{ActionKind, ChainId, Program, Rule, Stmt, Xdp};
+use crate::typed::{ActionKind, ChainId, Program, Rule, Stmt, Subject, Xdp};
 
 /// A rule of one program: an index into [`RuleTable::rules`] and into the program's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,6 +44,12 @@ impl RuleTable {
         numbering.body(&xdp.body, None);
         numbering.actions(&xdp.default);
         numbering.table
+    }
+
+    /// Numbers the rules of `subject`.
+    #[must_use]
+    pub fn of(program: &Program, sources: &SourceMap, subject: Subject) -> Self {
+        Self::new(program, sources, &program.subject(subject))
     }
 
     /// All of them; the index is the [`RuleId`].

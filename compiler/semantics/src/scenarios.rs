@@ -8,8 +8,8 @@ use crate::load::join;
 use crate::names::{Space, SymbolKind};
 use crate::suggest::nearest;
 use crate::typed::{
-    ActionKind, ChainId, FieldIndex, HeaderId, Layer, Outcome, Packet, Step, StepKind, Stmt, Test,
-    TestTarget, Value, Verdict,
+    ActionKind, ChainId, FieldIndex, HeaderId, Layer, Outcome, Packet, Step, StepKind, Stmt, Subject, Test,
+    Value, Verdict,
 };
 
 /// The most bytes that `payload`, `pad` and `cut` take.
@@ -45,11 +45,11 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn test_target(&mut self, decl: TestDecl<'a>) -> Option<TestTarget> {
+    fn test_target(&mut self, decl: TestDecl<'a>) -> Option<Subject> {
         if let Some(of) = decl.of {
             return self.expect_symbol(Space::Block, decl.unit, of, "program or chain", |kind| match kind {
-                SymbolKind::Xdp(id) => Some(TestTarget::Xdp(*id)),
-                SymbolKind::Chain(id) => Some(TestTarget::Chain(*id)),
+                SymbolKind::Xdp(id) => Some(Subject::Xdp(*id)),
+                SymbolKind::Chain(id) => Some(Subject::Chain(*id)),
                 _ => None,
             });
         }
@@ -67,8 +67,8 @@ impl<'a> Checker<'a> {
                 continue;
             }
             match self.symbols[id].kind {
-                SymbolKind::Xdp(xdp) => xdps.push((id, TestTarget::Xdp(xdp))),
-                SymbolKind::Chain(chain) => chains.push((id, TestTarget::Chain(chain))),
+                SymbolKind::Xdp(xdp) => xdps.push((id, Subject::Xdp(xdp))),
+                SymbolKind::Chain(chain) => chains.push((id, Subject::Chain(chain))),
                 _ => {}
             }
         }
@@ -98,7 +98,7 @@ impl<'a> Checker<'a> {
         &mut self,
         step: &'a ast::Step,
         unit: usize,
-        of: Option<TestTarget>,
+        of: Option<Subject>,
         sent: &mut Option<u64>,
     ) -> Option<StepKind> {
         if let Some(at) = &step.at {
@@ -171,7 +171,7 @@ impl<'a> Checker<'a> {
         self.report(diagnostic);
     }
 
-    fn outcome(&mut self, outcome: &'a ast::Outcome, of: Option<TestTarget>, unit: usize) -> Option<Outcome> {
+    fn outcome(&mut self, outcome: &'a ast::Outcome, of: Option<Subject>, unit: usize) -> Option<Outcome> {
         let verdict = match outcome.verdict {
             OutcomeVerdict::Verdict(Verdict::Redirect) => {
                 self.not_yet("`redirect`", outcome.span);
@@ -179,7 +179,7 @@ impl<'a> Checker<'a> {
             }
             OutcomeVerdict::Verdict(verdict) => Some(verdict),
             OutcomeVerdict::Return => {
-                if matches!(of, Some(TestTarget::Xdp(_))) {
+                if matches!(of, Some(Subject::Xdp(_))) {
                     let title = "a program always decides";
                     let diagnostic =
                         Diagnostic::error(codes::BAD_OUTCOME, title, outcome.span, "only a chain returns")
@@ -197,7 +197,7 @@ impl<'a> Checker<'a> {
     }
 
     /// The rule that a test expects, as reports name it.
-    fn expected_rule(&mut self, path: &'a ast::Path, of: TestTarget, unit: usize) -> Option<String> {
+    fn expected_rule(&mut self, path: &'a ast::Path, of: Subject, unit: usize) -> Option<String> {
         let mut words = vec![&path.head];
         for step in &path.steps {
             if let PathStepKind::Dot(word) = &step.kind {
@@ -213,7 +213,7 @@ impl<'a> Checker<'a> {
         if known.contains(&name) {
             return Some(name);
         }
-        if let TestTarget::Chain(chain) = of {
+        if let Subject::Chain(chain) = of {
             let qualified = format!("{}.{name}", self.program.chains[chain].name);
             if known.contains(&qualified) {
                 return Some(qualified);
@@ -233,15 +233,15 @@ impl<'a> Checker<'a> {
     }
 
     /// The labels under which a test's rules are reported.
-    fn rule_names(&self, of: TestTarget) -> Vec<String> {
+    fn rule_names(&self, of: Subject) -> Vec<String> {
         let mut names = Vec::new();
         let mut seen = Vec::new();
         match of {
-            TestTarget::Xdp(id) => {
+            Subject::Xdp(id) => {
                 names.push("default".to_owned());
                 self.names_in(&self.program.xdps[id].body, None, &mut names, &mut seen);
             }
-            TestTarget::Chain(id) => self.names_in_chain(id, &mut names, &mut seen),
+            Subject::Chain(id) => self.names_in_chain(id, &mut names, &mut seen),
         }
         names
     }

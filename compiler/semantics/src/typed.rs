@@ -6,13 +6,14 @@
 //! one-bit field) with an operand that has none is false.
 #![expect(missing_docs, reason = "each variant's example names its fields")]
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use cranelift_entity::{PrimaryMap, entity_impl};
 use pktc_diagnostics::Span;
 pub use pktc_syntax::ast::{BinaryOp, CompareOp, Verdict};
-pub use scenario::{Layer, Outcome, Packet, PacketOption, Step, StepKind, Test, TestTarget};
+pub use scenario::{Layer, Outcome, Packet, PacketOption, Step, StepKind, Test};
 
 mod scenario;
 
@@ -86,6 +87,34 @@ impl Program {
             Scope { quoted: true, .. } => &self.quoted_headers,
             Scope { inner: 0, .. } => &self.packet_headers,
             Scope { .. } => &self.inner_headers,
+        }
+    }
+
+    /// The program of `subject`; a chain gets one around it.
+    #[must_use]
+    pub fn subject(&self, subject: Subject) -> Cow<'_, Xdp> {
+        match subject {
+            Subject::Xdp(id) => Cow::Borrowed(&self.xdps[id]),
+            Subject::Chain(id) => Cow::Owned(Xdp::around(id, &self.chains[id])),
+        }
+    }
+
+    /// How the language writes `ty`; of bytes without their number.
+    #[must_use]
+    pub fn type_text(&self, ty: &Type) -> String {
+        match ty {
+            Type::Bool => "bool".into(),
+            Type::Uint { bits } => format!("u{bits}"),
+            Type::Enum(id) => self.enums[*id].name.clone(),
+            Type::Mac => "mac_addr".into(),
+            Type::Ipv4 => "ipv4_addr".into(),
+            Type::Ipv6 => "ipv6_addr".into(),
+            Type::Ip => "ip_addr".into(),
+            Type::Bytes => "bytes".into(),
+            Type::Tuple(parts) => {
+                let parts: Vec<_> = parts.iter().map(|part| self.type_text(part)).collect();
+                format!("({})", parts.join(", "))
+            }
         }
     }
 
@@ -619,6 +648,17 @@ pub enum Element {
     Tuple(Vec<Option<Element>>),
 }
 
+impl Element {
+    /// The lowest and the highest, of numbers and MAC addresses.
+    #[must_use]
+    pub fn as_number_range(&self) -> Option<(u64, u64)> {
+        match self {
+            Element::Uint { low, high } | Element::Mac { low, high } => Some((*low, *high)),
+            Element::Ipv4 { .. } | Element::Ipv6 { .. } | Element::Bytes { .. } | Element::Tuple(_) => None,
+        }
+    }
+}
+
 /// A named counter: packets and bytes.
 #[derive(Clone, Debug)]
 pub struct Counter {
@@ -660,6 +700,36 @@ pub struct Xdp {
     pub chain_on: Option<Vec<Verdict>>,
     /// What is done once there is a verdict, whoever gave it, the default too: all whose verdicts hold it, in order.
     pub on: Vec<OnVerdict>,
+}
+
+impl Xdp {
+    /// The kernel keeps so many bytes of a program's name.
+    pub(crate) const NAME_MAX: usize = 15;
+
+    /// A program that does nothing but apply `chain`.
+    fn around(chain: ChainId, Chain { name, span, .. }: &Chain) -> Self {
+        let span = *span;
+        Xdp {
+            name: name.chars().take(Self::NAME_MAX).collect(),
+            span,
+            default: vec![Action { kind: ActionKind::Verdict(Verdict::Pass), span }],
+            default_span: span,
+            counters: true,
+            body: vec![Stmt::Apply { chain, span }],
+            priority: None,
+            chain_on: None,
+            on: Vec::new(),
+        }
+    }
+}
+
+/// What is built, run or tested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A program.
+    Xdp(XdpId),
+    /// A chain by itself, in a program that passes where the chain does not decide.
+    Chain(ChainId),
 }
 
 /// `on drop, abort => count refused;`

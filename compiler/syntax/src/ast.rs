@@ -445,6 +445,21 @@ pub enum CompareOp {
     GreaterEqual,
 }
 
+impl CompareOp {
+    /// How it is written.
+    #[must_use]
+    pub fn symbol(self) -> &'static str {
+        match self {
+            CompareOp::Equal => "==",
+            CompareOp::NotEqual => "!=",
+            CompareOp::Less => "<",
+            CompareOp::LessEqual => "<=",
+            CompareOp::Greater => ">",
+            CompareOp::GreaterEqual => ">=",
+        }
+    }
+}
+
 /// Operators on numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BinaryOp {
@@ -464,6 +479,23 @@ pub enum BinaryOp {
     Subtract,
     /// `*`
     Multiply,
+}
+
+impl BinaryOp {
+    /// How it is written.
+    #[must_use]
+    pub fn symbol(self) -> &'static str {
+        match self {
+            BinaryOp::Or => "|",
+            BinaryOp::Xor => "^",
+            BinaryOp::And => "&",
+            BinaryOp::ShiftLeft => "<<",
+            BinaryOp::ShiftRight => ">>",
+            BinaryOp::Add => "+",
+            BinaryOp::Subtract => "-",
+            BinaryOp::Multiply => "*",
+        }
+    }
 }
 
 /// `tcp.option(mss).len`
@@ -549,6 +581,20 @@ pub enum Verdict {
     Tx,
     /// `redirect`
     Redirect,
+}
+
+impl Verdict {
+    /// How the language writes it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::Pass => "pass",
+            Verdict::Drop => "drop",
+            Verdict::Abort => "abort",
+            Verdict::Tx => "tx",
+            Verdict::Redirect => "redirect",
+        }
+    }
 }
 
 /// An action of a rule.

@@ -1,5 +1,6 @@
 //! What all engines have in common: a packet and its surroundings in, a verdict and the rules that held out.
 
+use pktc_bpf::XdpAction;
 use pktc_semantics::rules::RuleId;
 use pktc_semantics::typed::Verdict;
 
@@ -46,6 +47,19 @@ pub enum EngineError {
     Fault(String),
 }
 
+/// The verdict of what a program returned. It is written down here once more, so that engines find it where lowering
+/// gives another number.
+pub(crate) fn verdict(returned: u32) -> Result<Verdict, EngineError> {
+    match XdpAction::from_code(returned) {
+        Some(XdpAction::Aborted) => Ok(Verdict::Abort),
+        Some(XdpAction::Drop) => Ok(Verdict::Drop),
+        Some(XdpAction::Pass) => Ok(Verdict::Pass),
+        Some(XdpAction::Tx) => Ok(Verdict::Tx),
+        Some(XdpAction::Redirect) => Ok(Verdict::Redirect),
+        None => Err(EngineError::Fault(format!("the program returned {returned}, which is no verdict"))),
+    }
+}
+
 /// Runs one program on packets. Counters and state live as long as the engine.
 pub trait Engine {
     /// `reference`, `vm` or `kernel`.
@@ -62,4 +76,18 @@ pub trait Engine {
     /// # Errors
     /// If the counters cannot be read.
     fn counters(&mut self) -> Result<Vec<(u64, u64)>, EngineError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_verdict_is_a_fault() {
+        let verdicts = [Verdict::Abort, Verdict::Drop, Verdict::Pass, Verdict::Tx, Verdict::Redirect];
+        for (number, expected) in (0..).zip(verdicts) {
+            assert_eq!(verdict(number), Ok(expected));
+        }
+        assert!(matches!(verdict(5), Err(EngineError::Fault(_))));
+    }
 }

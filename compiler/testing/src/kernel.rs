@@ -8,9 +8,8 @@ use pktc_loader::{
     LoadError, LoadOptions, Loaded, LoadedProgram, Map, SHORTEST, TestRun, TestRunError, TestRunResult, load,
     test_run, with_device,
 };
-use pktc_semantics::typed::Verdict;
 
-use crate::engine::{Engine, EngineError, Env, Outcome};
+use crate::engine::{Engine, EngineError, Env, Outcome, verdict};
 use crate::hits;
 
 /// The longest linear part everywhere: a page of 4096 bytes less 256 of headroom and 320 of `skb_shared_info`. The
@@ -121,19 +120,6 @@ fn check(packet: &[u8], env: &Env) -> Result<(), EngineError> {
     Ok(())
 }
 
-fn verdict(returned: u32) -> Result<Verdict, EngineError> {
-    Ok(match returned {
-        0 => Verdict::Abort,
-        1 => Verdict::Drop,
-        2 => Verdict::Pass,
-        3 => Verdict::Tx,
-        4 => Verdict::Redirect,
-        other => {
-            return Err(EngineError::Fault(format!("the program returned {other}, which is no verdict")));
-        }
-    })
-}
-
 fn unreadable(error: std::io::Error) -> EngineError {
     EngineError::Fault(format!("reading the counters: {error}"))
 }
@@ -183,12 +169,5 @@ mod tests {
         let cut = Env { fragment: 100, ..short };
         assert!(refusal(9000, &cut).unwrap().contains("have 4096 bytes, not 100"));
         assert_eq!(refusal(20, &cut), None, "there is no fragment");
-    }
-
-    #[test]
-    fn what_is_no_verdict_is_a_fault() {
-        assert_eq!(verdict(0), Ok(Verdict::Abort));
-        assert_eq!(verdict(4), Ok(Verdict::Redirect));
-        assert!(matches!(verdict(5), Err(EngineError::Fault(_))));
     }
 }

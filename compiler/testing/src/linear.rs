@@ -5,7 +5,6 @@ use pktc_semantics::typed::Program;
 
 use crate::engine::{Engine, EngineError, Env, Outcome};
 use crate::reference::{claims_end, headers_end};
-use crate::runner::word;
 
 /// An engine whose packets have at most so many bytes in the linear part.
 pub struct Split {
@@ -72,7 +71,7 @@ impl Sweep {
         let counted: Vec<_> =
             counted.map(|(rule, (_, bytes))| format!("{bytes} bytes by `{}`", rule.name)).collect();
         let rule = &self.rules.info(run.outcome.rule).name;
-        format!("{} by `{rule}`, counted {}", word(Some(run.outcome.verdict)), counted.join(", "))
+        format!("{} by `{rule}`, counted {}", run.outcome.verdict.word(), counted.join(", "))
     }
 }
 

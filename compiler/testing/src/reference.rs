@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use pktc_diagnostics::SourceMap;
 use pktc_semantics::rules::{RuleId, RuleTable};
-use pktc_semantics::typed::{Action, ActionKind, Chain, ChainId, CounterId, Program, Stmt, Verdict, Xdp};
+use pktc_semantics::typed::{Action, ActionKind, ChainId, CounterId, Program, Stmt, Verdict, Xdp};
 
 pub(crate) use expression::{Operands, holds, number, walk};
 pub(crate) use layout::{View, takes_rest, write_bits};
@@ -42,7 +42,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// An engine that runs `subject`, one of the program's own or one that [`apply_chain`] made.
+    /// An engine that runs `subject`, as [`Program::subject`] gives it.
     #[must_use]
     pub fn new(program: &Program, sources: &SourceMap, subject: &Xdp) -> Self {
         let rules = RuleTable::new(program, sources, subject);
@@ -55,23 +55,6 @@ impl Reference {
     #[must_use]
     pub fn counter(&self, counter: CounterId) -> (u64, u64) {
         self.by_name.get(&counter).copied().unwrap_or_default()
-    }
-}
-
-/// A program that does nothing but apply `chain`; where the chain does not decide, it passes by default.
-#[must_use]
-pub fn apply_chain(program: &Program, chain: ChainId) -> Xdp {
-    let Chain { name, span, .. } = &program.chains[chain];
-    Xdp {
-        name: name.clone(),
-        span: *span,
-        default: vec![Action { kind: ActionKind::Verdict(Verdict::Pass), span: *span }],
-        default_span: *span,
-        counters: true,
-        body: vec![Stmt::Apply { chain, span: *span }],
-        priority: None,
-        chain_on: None,
-        on: Vec::new(),
     }
 }
 

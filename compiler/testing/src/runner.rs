@@ -12,13 +12,12 @@ mod report;
 use pktc_diagnostics::{Diagnostic, FileId, SourceMap, Span, codes};
 use pktc_semantics::files::Files;
 use pktc_semantics::rules::{RuleId, RuleTable};
-use pktc_semantics::typed::{Packet, Program, StepKind, Test, TestTarget, Verdict};
+use pktc_semantics::typed::{Packet, Program, StepKind, Subject, Test, Verdict};
 
 pub use report::{Report, TestReport, TestResult};
 
 use crate::compose::{Composed, compose};
 use crate::engine::{Engine, EngineError, Env};
-use crate::reference::apply_chain;
 use crate::snapshot::Store;
 use replay::Snapshots;
 
@@ -31,8 +30,8 @@ pub enum NoEngine {
     Failed(String),
 }
 
-/// Makes a fresh engine for what a test is of. For a chain it runs [`apply_chain`].
-pub type Engines<'a> = dyn FnMut(TestTarget) -> Result<Box<dyn Engine>, NoEngine> + 'a;
+/// Makes a fresh engine for what a test is of.
+pub type Engines<'a> = dyn FnMut(Subject) -> Result<Box<dyn Engine>, NoEngine> + 'a;
 
 /// What a run of tests needs.
 pub struct Setup<'a> {
@@ -80,7 +79,8 @@ fn run_test(
             return TestResult::Failed(vec![Diagnostic::error(codes::ENGINE, title, test.span, why)]);
         }
     };
-    let mut session = Session { program, rules: rules_of(program, sources, test.of), of: test.of, engine };
+    let mut session =
+        Session { program, rules: RuleTable::of(program, sources, test.of), of: test.of, engine };
     let mut failures = Vec::new();
     match session.steps(test, snapshots, &mut failures) {
         Err(Stopped::Unsupported(reason)) => return TestResult::Ignored(reason),
@@ -88,13 +88,6 @@ fn run_test(
         Ok(()) => {}
     }
     if failures.is_empty() { TestResult::Passed } else { TestResult::Failed(failures) }
-}
-
-fn rules_of(program: &Program, sources: &SourceMap, of: TestTarget) -> RuleTable {
-    match of {
-        TestTarget::Xdp(xdp) => RuleTable::new(program, sources, &program.xdps[xdp]),
-        TestTarget::Chain(chain) => RuleTable::new(program, sources, &apply_chain(program, chain)),
-    }
 }
 
 /// Why a test cannot go on.
@@ -122,7 +115,7 @@ struct Sent {
 struct Session<'a> {
     program: &'a Program,
     rules: RuleTable,
-    of: TestTarget,
+    of: Subject,
     engine: Box<dyn Engine>,
 }
 
@@ -167,7 +160,7 @@ impl Session<'_> {
                 Stopped::Broken(Box::new(Diagnostic::error(codes::ENGINE, title, span, what).with_help(help)))
             }
         })?;
-        let undecided = matches!(self.of, TestTarget::Chain(_)) && outcome.rule == RuleId::DEFAULT;
+        let undecided = matches!(self.of, Subject::Chain(_)) && outcome.rule == RuleId::DEFAULT;
         Ok(Decision { verdict: (!undecided).then_some(outcome.verdict), rule: outcome.rule })
     }
 
@@ -175,8 +168,8 @@ impl Session<'_> {
     fn is_called(&self, rule: RuleId, name: &str) -> bool {
         let called = &self.rules.info(rule).name;
         match self.of {
-            TestTarget::Xdp(_) => called == name,
-            TestTarget::Chain(chain) => {
+            Subject::Xdp(_) => called == name,
+            Subject::Chain(chain) => {
                 let chain = &self.program.chains[chain].name;
                 called == name
                     || called.strip_prefix(chain).and_then(|rest| rest.strip_prefix('.')) == Some(name)
@@ -187,12 +180,5 @@ impl Session<'_> {
 
 /// How a verdict is written; `return` where a chain did not decide.
 pub(crate) fn word(verdict: Option<Verdict>) -> &'static str {
-    match verdict {
-        None => "return",
-        Some(Verdict::Pass) => "pass",
-        Some(Verdict::Drop) => "drop",
-        Some(Verdict::Abort) => "abort",
-        Some(Verdict::Tx) => "tx",
-        Some(Verdict::Redirect) => "redirect",
-    }
+    verdict.map_or("return", Verdict::word)
 }

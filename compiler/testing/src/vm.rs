@@ -23,11 +23,10 @@ mod stack;
 mod value;
 
 use pktc_bpf::{Insn, MapDef, Reg};
-use pktc_semantics::typed::Verdict;
 
 pub use fault::{Fault, Problem, VmError};
 
-use crate::engine::{Engine, EngineError, Env, Outcome};
+use crate::engine::{Engine, EngineError, Env, Outcome, verdict};
 use crate::hits::decide;
 use machine::Machine;
 use map::Map;
@@ -172,25 +171,13 @@ impl Engine for Vm {
     fn run(&mut self, packet: &[u8], env: &Env) -> Result<Outcome, EngineError> {
         let before = self.read_counters()?;
         let code = self.execute(packet, env).map_err(|fault| EngineError::Fault(fault.to_string()))?;
-        let verdict = verdict(code)
-            .ok_or_else(|| EngineError::Fault(format!("the program returned {code}, which is no verdict")))?;
+        // The kernel looks at 32 bits of it.
+        let verdict = verdict(code as u32)?;
         let (rule, hits) = decide(&before, &self.read_counters()?);
         Ok(Outcome { verdict, rule, hits })
     }
 
     fn counters(&mut self) -> Result<Vec<(u64, u64)>, EngineError> {
         self.read_counters()
-    }
-}
-
-/// The verdict of a return value (`enum xdp_action`), of which the kernel looks at 32 bits.
-fn verdict(code: u64) -> Option<Verdict> {
-    match code as u32 {
-        0 => Some(Verdict::Abort),
-        1 => Some(Verdict::Drop),
-        2 => Some(Verdict::Pass),
-        3 => Some(Verdict::Tx),
-        4 => Some(Verdict::Redirect),
-        _ => None,
     }
 }

@@ -4,9 +4,9 @@ mod support;
 
 use std::collections::HashMap;
 
-use pktc_semantics::typed::TestTarget;
+use pktc_semantics::typed::Subject;
 use pktc_testing::engine::{Engine, EngineError, Env, Outcome};
-use pktc_testing::reference::{Reference, apply_chain};
+use pktc_testing::reference::Reference;
 use pktc_testing::runner::{NoEngine, Report, Setup, run_tests};
 use pktc_testing::snapshot::{Disk, Store};
 use support::{Checked, Memory, eth, ipv4, tcp, udp};
@@ -26,7 +26,7 @@ fn tested(text: &str) -> (bool, String) {
 
 fn run(text: &str, files: &Memory, store: &mut dyn Store, accept: bool) -> (bool, String) {
     let checked = Checked::new(text);
-    let mut engines = |target| Ok(Box::new(reference(&checked, target)) as Box<dyn Engine>);
+    let mut engines = |subject| Ok(Box::new(reference(&checked, subject)) as Box<dyn Engine>);
     let report = report(&checked, files, store, accept, &mut engines);
     (report.is_ok(), report.text(&checked.sources, false))
 }
@@ -36,18 +36,15 @@ fn report(
     files: &Memory,
     store: &mut dyn Store,
     accept: bool,
-    engines: &mut dyn FnMut(TestTarget) -> Result<Box<dyn Engine>, NoEngine>,
+    engines: &mut dyn FnMut(Subject) -> Result<Box<dyn Engine>, NoEngine>,
 ) -> Report {
-    let Checked { program, sources } = checked;
-    run_tests(Setup { program, sources, file: checked.file(), files, store, accept }, engines)
+    let Checked { program, sources, entry } = checked;
+    run_tests(Setup { program, sources, file: *entry, files, store, accept }, engines)
 }
 
-fn reference(checked: &Checked, target: TestTarget) -> Reference {
-    let Checked { program, sources } = checked;
-    match target {
-        TestTarget::Xdp(xdp) => Reference::new(program, sources, &program.xdps[xdp]),
-        TestTarget::Chain(chain) => Reference::new(program, sources, &apply_chain(program, chain)),
-    }
+fn reference(checked: &Checked, subject: Subject) -> Reference {
+    let Checked { program, sources, .. } = checked;
+    Reference::new(program, sources, &program.subject(subject))
 }
 
 #[test]
@@ -167,11 +164,11 @@ fn what_an_engine_lacks_is_ignored_and_what_it_breaks_fails() {
     assert!(text.contains("the picky engine broke down on this packet"), "{text}");
     assert!(text.ends_with("1 passed, 1 failed, 1 ignored\n"), "{text}");
 
-    let mut missing = |_: TestTarget| Err(NoEngine::Missing("it needs CAP_BPF".into()));
+    let mut missing = |_: Subject| Err(NoEngine::Missing("it needs CAP_BPF".into()));
     let found = report(&checked, &files, &mut Disk, false, &mut missing);
     assert!(found.is_ok());
     assert!(found.text(&checked.sources, false).ends_with("0 passed, 0 failed, 3 ignored\n"));
-    let mut failed = |_: TestTarget| Err(NoEngine::Failed("the object was refused".into()));
+    let mut failed = |_: Subject| Err(NoEngine::Failed("the object was refused".into()));
     assert!(!report(&checked, &files, &mut Disk, false, &mut failed).is_ok());
 }
 

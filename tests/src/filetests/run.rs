@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use libtest_mimic::{Completion, Failed, Trial};
 use pktc_driver::options::Access;
 use pktc_driver::{Options, Subject, build, check as check_source, programs};
-use pktc_semantics::typed::{StepKind, TestTarget};
+use pktc_semantics::typed::StepKind;
 use pktc_testing::compose::compose;
 use pktc_testing::engine::Env;
 use pktc_testing::runner::{NoEngine, Setup, TestResult, run_tests};
 use pktc_testing::snapshot::Disk;
 
-use crate::engines::{Bench, LEVELS, Runner, hex, not_yet, word};
+use crate::engines::{Bench, LEVELS, Runner, hex, not_yet};
 
 use super::agree::{self, Sent};
 use super::directive::{CounterLine, Directives, HexLine, Later, parse};
@@ -57,7 +57,7 @@ fn run_blocks(case: &Case, bench: &mut Bench, runner: Runner) -> Result<Option<S
         store: &mut Disk,
         accept: false,
     };
-    let report = run_tests(setup, &mut |of| bench.engine(runner, subject_of(of)));
+    let report = run_tests(setup, &mut |of| bench.engine(runner, of));
     if !report.is_ok() {
         return Err(report.text(&checked.sources, false));
     }
@@ -66,13 +66,6 @@ fn run_blocks(case: &Case, bench: &mut Bench, runner: Runner) -> Result<Option<S
         TestResult::Passed | TestResult::Failed(_) => None,
     });
     Ok(ignored)
-}
-
-fn subject_of(of: TestTarget) -> Subject {
-    match of {
-        TestTarget::Xdp(id) => Subject::Xdp(id),
-        TestTarget::Chain(id) => Subject::Chain(id),
-    }
 }
 
 /// The only program of the file.
@@ -94,7 +87,7 @@ fn check_hex(bench: &mut Bench, runner: Runner, lines: &[HexLine]) -> Result<(),
         let frame = hex(&line.frame);
         let outcome = engine.run(&line.frame, &Env::default());
         let outcome = outcome.map_err(|error| format!("{frame}: {error:?}"))?;
-        let (verdict, rule) = (word(outcome.verdict), &rules.info(outcome.rule).name);
+        let (verdict, rule) = (outcome.verdict.word(), &rules.info(outcome.rule).name);
         if verdict != line.verdict || line.rule.as_ref().is_some_and(|expected| expected != rule) {
             let expected = line.rule.as_deref().unwrap_or("any rule");
             return Err(format!("{frame}: expected {} by {expected}, got {verdict} by {rule}", line.verdict));
@@ -123,7 +116,7 @@ fn packets(bench: &Bench, directives: &Directives) -> Result<Vec<(Subject, Vec<S
                 ..usual
             };
             for _ in 0..*repeat {
-                add(subject_of(test.of), (composed.frame.clone(), env.clone()));
+                add(test.of, (composed.frame.clone(), env.clone()));
             }
         }
     }

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use pktc_semantics::typed::{
-    Action, ActionKind, BinaryOp, CompareOp, Element, Expr, ExprKind, Index, Malformed, PacketField, Program,
-    Set, Stmt, Type, Verdict,
+    Action, ActionKind, Element, Expr, ExprKind, Index, Malformed, PacketField, Program, Set, Stmt, Type,
 };
 
 /// Constructs and their occurrences.
@@ -154,11 +153,7 @@ impl Counter<'_> {
     fn actions(&mut self, actions: &[Action]) {
         for action in actions {
             self.add(match action.kind {
-                ActionKind::Verdict(Verdict::Pass) => "pass",
-                ActionKind::Verdict(Verdict::Drop) => "drop",
-                ActionKind::Verdict(Verdict::Abort) => "abort",
-                ActionKind::Verdict(Verdict::Tx) => "tx",
-                ActionKind::Verdict(Verdict::Redirect) => "redirect",
+                ActionKind::Verdict(verdict) => verdict.word(),
                 ActionKind::Return => "return",
                 ActionKind::Count(_) => "count",
                 ActionKind::Apply(_) => "apply action",
@@ -278,23 +273,7 @@ fn construct(expr: &Expr) -> Option<&'static str> {
         ExprKind::In { negated: false, .. } => "in",
         ExprKind::In { negated: true, .. } => "not in",
         ExprKind::Default { .. } => "default (value)",
-        ExprKind::Compare { op, .. } => match op {
-            CompareOp::Equal => "==",
-            CompareOp::NotEqual => "!=",
-            CompareOp::Less => "<",
-            CompareOp::LessEqual => "<=",
-            CompareOp::Greater => ">",
-            CompareOp::GreaterEqual => ">=",
-        },
-        ExprKind::Binary { op, .. } => match op {
-            BinaryOp::Or => "|",
-            BinaryOp::Xor => "^",
-            BinaryOp::And => "&",
-            BinaryOp::ShiftLeft => "<<",
-            BinaryOp::ShiftRight => ">>",
-            BinaryOp::Add => "+",
-            BinaryOp::Subtract => "-",
-            BinaryOp::Multiply => "*",
-        },
+        ExprKind::Compare { op, .. } => op.symbol(),
+        ExprKind::Binary { op, .. } => op.symbol(),
     })
 }

@@ -412,14 +412,8 @@ impl<'a> Drawer<'a> {
 
 /// The type as it is written; none for bytes, whose number is part of it.
 fn type_name(program: &Program, ty: &Type) -> Option<String> {
-    Some(match ty {
-        Type::Bool => "bool".into(),
-        Type::Uint { bits } => format!("u{bits}"),
-        Type::Enum(id) => program.enums[*id].name.clone(),
-        Type::Mac => "mac_addr".into(),
-        Type::Ipv4 => "ipv4_addr".into(),
-        Type::Ipv6 => "ipv6_addr".into(),
-        Type::Ip => "ip_addr".into(),
-        Type::Bytes | Type::Tuple(_) => return None,
-    })
+    match ty {
+        Type::Bytes | Type::Tuple(_) => None,
+        _ => Some(program.type_text(ty)),
+    }
 }

@@ -32,7 +32,7 @@ pub(crate) fn load(arguments: &LoadArguments, console: &mut Console) -> Outcome 
         direct: arguments.direct,
         version: arguments.dispatcher_version,
         priority: arguments.priority,
-        chain_on: chain_on.map(|actions| actions.iter().fold(0, |set, action| set | 1 << action)),
+        chain_on: chain_on.map(|actions| actions.iter().fold(0, |set, action| set | action.bit())),
     };
     let paths: Vec<_> = arguments.files.iter().map(|path| format!("`{}`", path.display())).collect();
     let installed =

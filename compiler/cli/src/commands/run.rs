@@ -5,7 +5,7 @@ mod table;
 use std::path::Path;
 
 use pktc_semantics::rules::{RuleId, RuleInfo, RuleTable};
-use pktc_semantics::typed::{TestTarget, Verdict};
+use pktc_semantics::typed::Subject;
 use pktc_testing::capture::{self, Capture, CapturedPacket};
 use pktc_testing::engine::{Engine, EngineError, Env, Outcome as Decision};
 use serde::Serialize;
@@ -21,11 +21,11 @@ use crate::source::Source;
 pub(crate) fn run(arguments: &RunArguments, console: &mut Console) -> Outcome {
     let setting = arguments.running.setting(|_| Linear::Whole)?;
     let source = Source::open(&arguments.file, console)?;
-    let program = source.xdp(arguments.program.as_deref())?;
+    let subject = Subject::Xdp(source.xdp(arguments.program.as_deref())?);
     let capture = read_capture(&arguments.capture, console)?;
-    let engine = engines::start(&setting, &source, TestTarget::Xdp(program));
+    let engine = engines::start(&setting, &source, subject);
     let mut engine = engine.map_err(|unavailable| unavailable.fail(&source, console))?;
-    let rules = RuleTable::new(source.program(), &source.checked.sources, &source.program().xdps[program]);
+    let rules = RuleTable::of(source.program(), &source.checked.sources, subject);
     let report = Report { source: &source, rules: &rules };
     let mut table = table::Table::default();
     for (index, packet) in capture.packets.iter().enumerate() {
@@ -115,22 +115,11 @@ impl Report<'_> {
         let (line, file) = rule.map(|rule| self.place(rule)).unzip();
         let line = Line {
             packet,
-            verdict: decision.map(|decision| verdict_name(decision.verdict)),
+            verdict: decision.map(|decision| decision.verdict.word()),
             rule: rule.map(|rule| rule.name.as_str()),
             line,
             file: file.flatten(),
         };
         serde_json::to_string(&line).map_err(|error| Failure::new(format!("packet {packet}: {error}")))
-    }
-}
-
-/// A verdict as the language spells it.
-fn verdict_name(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Pass => "pass",
-        Verdict::Drop => "drop",
-        Verdict::Abort => "abort",
-        Verdict::Tx => "tx",
-        Verdict::Redirect => "redirect",
     }
 }

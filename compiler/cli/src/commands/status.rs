@@ -2,10 +2,11 @@
 
 use std::time::{Duration, SystemTime};
 
+use pktc_bpf::XdpAction;
 use pktc_loader::{DIRECT_CALLS, InterfaceStatus, Mode, Running, Slot, Status};
 use serde::Serialize;
 
-use crate::arguments::{StatusArguments, action_name};
+use crate::arguments::StatusArguments;
 use crate::console::{Console, plural};
 use crate::failure::{self, Failure, Outcome};
 use crate::rows::Align::{Left, Right};
@@ -35,7 +36,7 @@ fn mode_name(mode: Option<Mode>) -> &'static str {
 
 /// The verdicts in a set of them, as `chain on` writes them.
 fn verdicts(chain_on: u32) -> Vec<&'static str> {
-    (0..5).filter(|action| chain_on >> action & 1 == 1).map(action_name).collect()
+    XdpAction::ALL.into_iter().filter(|action| chain_on & action.bit() != 0).map(XdpAction::word).collect()
 }
 
 fn table(status: &Status, console: &mut Console) -> Result<(), Failure> {

@@ -44,7 +44,7 @@ fn test_file(
         store: &mut snapshot::Disk,
         accept: arguments.accept,
     };
-    let report = runner::run_tests(setup, &mut |target| Ok(engines::start(setting, source, target)?));
+    let report = runner::run_tests(setup, &mut |subject| Ok(engines::start(setting, source, subject)?));
     for notice in &report.notices {
         console.warning(notice);
     }

@@ -23,6 +23,14 @@ fn the_object_stands_in_the_current_directory() {
 }
 
 #[test]
+fn a_folder_of_the_users_own_may_be_called_std() {
+    let session = Session::with(&[("std/gate.pkt", RULES.as_bytes())]);
+    let transcript = session.pktc(&["build", "std/gate.pkt"]);
+    let object = session.read("gate.o");
+    transcript.assert(0, "", &format!("wrote `gate.o` ({} bytes)\n", object.len()));
+}
+
+#[test]
 fn every_option_is_taken_as_written() {
     let session = session();
     let build = |options: &[&str]| {

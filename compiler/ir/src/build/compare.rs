@@ -10,7 +10,7 @@ use super::RuleBuilder;
 use super::operand::{Operand, Wide};
 use crate::layout::{low_bits, swap_bytes};
 use crate::ranges;
-use crate::rule::{Cond, Num, Slot, SlotId, Test};
+use crate::rule::{Cond, Num, SlotId, Test};
 
 impl RuleBuilder<'_> {
     /// `left op right`.
@@ -107,7 +107,7 @@ impl RuleBuilder<'_> {
         match split(&num, value) {
             Some(None) => Cond::Const(false),
             Some(Some(parts)) => Cond::and(parts.into_iter().map(|(slot, mask, value)| {
-                let size = self.slot_size(slot);
+                let size = self.slots[slot].size();
                 let (mask, value) = (swap_bytes(mask, size), swap_bytes(value, size));
                 Cond::Test(Test::Bytes { slot, mask, value }, span)
             })),
@@ -115,13 +115,6 @@ impl RuleBuilder<'_> {
                 let (left, right) = (num, Num::Const(value));
                 Cond::Test(Test::Compare { op: CompareOp::Equal, left, right }, span)
             }
-        }
-    }
-
-    fn slot_size(&self, slot: SlotId) -> Size {
-        match self.slots[slot] {
-            Slot::Bytes { size, .. } | Slot::Payload { size, .. } => size,
-            Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. } => Size::U64,
         }
     }
 
@@ -160,7 +153,7 @@ impl RuleBuilder<'_> {
                 self.num_member(num, merged, span)
             }
             Operand::Mac(num) | Operand::Num(num) => {
-                let merged = ranges::merge(elements.iter().filter_map(number_range));
+                let merged = ranges::merge(elements.iter().filter_map(Element::as_number_range));
                 self.num_member(num, merged, span)
             }
             Operand::Bytes(slots) => self.bytes_member(&slots, &elements.clone(), span),
@@ -179,7 +172,7 @@ impl RuleBuilder<'_> {
         });
         if length <= 8 {
             let as_number = |text: &Vec<u8>| text.iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte));
-            let numbers = elements.iter().filter_map(number_range);
+            let numbers = elements.iter().filter_map(Element::as_number_range);
             let merged =
                 ranges::merge(strings.map(|(low, high)| (as_number(low), as_number(high))).chain(numbers));
             let num = self.number(Operand::Bytes(slots.to_vec()), span);
@@ -220,7 +213,7 @@ impl RuleBuilder<'_> {
         if merged.len() > FEW {
             return None;
         }
-        let size = self.slot_size(slot);
+        let size = self.slots[slot].size();
         let as_prefix = |&(low, high): &(u64, u64)| {
             let free = low ^ high;
             let aligned = (free & (free.wrapping_add(1))) == 0 && low & free == 0;
@@ -239,13 +232,6 @@ impl RuleBuilder<'_> {
                 })
                 .collect(),
         )
-    }
-}
-
-fn number_range(element: &Element) -> Option<(u64, u64)> {
-    match element {
-        Element::Uint { low, high } | Element::Mac { low, high } => Some((*low, *high)),
-        Element::Ipv4 { .. } | Element::Ipv6 { .. } | Element::Bytes { .. } | Element::Tuple(_) => None,
     }
 }
 

@@ -70,7 +70,7 @@ impl RuleBuilder<'_> {
         // There is a last one where there is a first one.
         let first = Instance { index: Index::At(0), ..instance };
         let item = self.header_item(instance).or_else(|| self.header_item(first));
-        item.map_or(Cond::Const(false), |item| Cond::Test(Test::Present(item), at.span))
+        item.map_or(Cond::Const(false), |item| Cond::present(item, at.span))
     }
 
     /// The item "`instance` is present"; `None` for the last of a repeated header.
@@ -112,7 +112,7 @@ impl RuleBuilder<'_> {
                 Index::Last => 0,
             };
             let item = self.member_item(instance.scope, instance.union, index);
-            return Cond::Test(Test::Present(item), at.span);
+            return Cond::present(item, at.span);
         }
         let members = union.members.clone();
         Cond::or(members.into_iter().map(|header| {

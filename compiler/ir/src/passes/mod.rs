@@ -1,4 +1,5 @@
-//! Optional passes over flow IR: one file, one function each; what holds before holds after (`verify.rs`).
+//! Passes over flow IR: one file, one function each; what holds before holds after (`verify.rs`). [`PASSES`] are the
+//! optional ones; every program needs [`bound_reach`], and one that is short of stack [`keep_in_cells`].
 
 mod bound_reach;
 mod keep_in_cells;

@@ -12,7 +12,7 @@ use super::{Here, Specialiser};
 use crate::flow::{Arg, Block, End, Op, Value};
 use crate::layout::{Container, low_bits, static_bit, swap_bytes};
 use crate::ranges;
-use crate::rule::{Num, Place, Slot, SlotId};
+use crate::rule::{Num, Place, SlotId};
 
 impl Specialiser<'_> {
     // ---- rules ----
@@ -37,10 +37,7 @@ impl Specialiser<'_> {
     }
 
     pub(super) fn slot_size(&self, slot: SlotId) -> Size {
-        match self.outlook.rules.slots[slot] {
-            Slot::Bytes { size, .. } | Slot::Payload { size, .. } => size,
-            Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. } => Size::U64,
-        }
+        self.outlook.rules.slots[slot].size()
     }
 
     fn fresh(&mut self, op: impl FnOnce(Value) -> Op) -> Value {
@@ -517,14 +514,8 @@ impl Specialiser<'_> {
     }
 
     fn number_set(&self, set: SetId) -> Vec<(u64, u64)> {
-        ranges::merge(self.outlook.graph.program.sets[set].elements.iter().filter_map(
-            |element| match element {
-                Element::Uint { low, high } | Element::Mac { low, high } => Some((*low, *high)),
-                Element::Ipv4 { .. } | Element::Ipv6 { .. } | Element::Bytes { .. } | Element::Tuple(_) => {
-                    None
-                }
-            },
-        ))
+        let elements = &self.outlook.graph.program.sets[set].elements;
+        ranges::merge(elements.iter().filter_map(Element::as_number_range))
     }
 }
 

@@ -4,6 +4,8 @@
 //! Version 2 (libxdp 1.3 to 1.5) has three arrays of ten numbers behind four bytes; version 3 (from 1.6) one more
 //! word behind them.
 
+use pktc_bpf::XdpAction;
+
 /// The most programs that a dispatcher calls.
 pub(crate) const MAX_PROGRAMS: usize = 10;
 /// The first byte.
@@ -13,7 +15,7 @@ const BYTES: usize = 4 + 3 * 4 * MAX_PROGRAMS;
 /// The priority of programs that state none.
 pub const DEFAULT_PRIORITY: u32 = 50;
 /// The verdicts that lead on unless a program states them: pass.
-pub const DEFAULT_CHAIN: u32 = 1 << 2;
+pub const DEFAULT_CHAIN: u32 = XdpAction::Pass.bit();
 /// What a function of the dispatcher returns while no program stands in its place; it leads on.
 pub(crate) const NO_VERDICT: u32 = 31;
 /// `BPF_F_XDP_HAS_FRAGS`

@@ -16,6 +16,8 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use pktc_bpf::XdpAction;
+
 use super::MergeError;
 use crate::link::{Program, Reference};
 
@@ -31,8 +33,6 @@ const ADD_IMM: u8 = 0x07;
 const FRAME: u8 = 10;
 /// The bytes of stack that a program has.
 const STACK: i32 = 512;
-/// `XDP_PASS`
-const PASS: u32 = 2;
 /// A verdict that always leads on: none.
 const NO_VERDICT: u32 = 31;
 /// The source register of a call of a function.
@@ -152,7 +152,7 @@ impl Function {
         self.lines.extend(own.lines.iter().map(moved));
 
         let chain = part.program.slot.chain_on & !(1 << NO_VERDICT);
-        if last && part.exact && chain & !(1 << PASS) == 0 {
+        if last && part.exact && chain & !XdpAction::Pass.bit() == 0 {
             return Ok(false);
         }
         let exits = exits(&own.code);
@@ -173,7 +173,7 @@ impl Function {
         }
         if last && leads_on {
             // As the dispatcher does behind its last program.
-            self.code.push(instruction(MOV_IMM[1], 0, 0, PASS as i32));
+            self.code.push(instruction(MOV_IMM[1], 0, 0, XdpAction::Pass as i32));
             self.code.push(instruction(EXIT, 0, 0, 0));
         }
         Ok(leads_on)

@@ -2,7 +2,7 @@
 
 use pktc_diagnostics::Span;
 
-use super::{ChainId, FieldIndex, HeaderId, Value, Verdict, XdpId};
+use super::{FieldIndex, HeaderId, Subject, Value, Verdict};
 
 /// A test.
 #[derive(Clone, Debug)]
@@ -12,18 +12,9 @@ pub struct Test {
     /// Where its name stands.
     pub span: Span,
     /// What is tested.
-    pub of: TestTarget,
+    pub of: Subject,
     /// Its steps.
     pub steps: Vec<Step>,
-}
-
-/// What a test is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TestTarget {
-    /// A program.
-    Xdp(XdpId),
-    /// A chain; where it does not decide, the outcome is `return`.
-    Chain(ChainId),
 }
 
 /// A step of a test.

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pktc_diagnostics::{SourceMap, render};
+use pktc_semantics::Checked;
 use pktc_semantics::files::Files;
 
 /// The files under `tests/mistakes`.
@@ -35,7 +36,7 @@ fn stems(extension: &str) -> BTreeSet<String> {
 fn check(name: &str) -> (String, String) {
     let mut sources = SourceMap::default();
     let path = format!("{name}.pkt");
-    let (program, diagnostics) = pktc_semantics::check(&path, &Folder(folder()), &mut sources);
+    let Checked { program, diagnostics, .. } = pktc_semantics::check(&path, &Folder(folder()), &mut sources);
     let found: Vec<String> = diagnostics
         .iter()
         .map(|diagnostic| {
@@ -88,7 +89,7 @@ fn messages_keep_to_their_form() {
     for name in stems("pkt") {
         let mut sources = SourceMap::default();
         let path = format!("{name}.pkt");
-        let (_, diagnostics) = pktc_semantics::check(&path, &Folder(folder()), &mut sources);
+        let Checked { diagnostics, .. } = pktc_semantics::check(&path, &Folder(folder()), &mut sources);
         for diagnostic in diagnostics {
             let title = &diagnostic.title;
             assert!(!title.is_empty() && !title.contains('\n') && !title.ends_with('.'), "{name}: {title}");

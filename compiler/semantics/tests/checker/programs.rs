@@ -1,6 +1,6 @@
 //! Programs that compile, and what is made of them.
 
-use pktc_semantics::typed::{ExprKind, Position, Program, Stmt, TestTarget};
+use pktc_semantics::typed::{ExprKind, Position, Program, Stmt, Subject};
 
 use crate::support::{check, check_files, program};
 
@@ -65,7 +65,7 @@ fn tests_are_typed() {
         test \"of the chain\" of c { send eth; expect return; send eth; expect drop by deep; }",
     );
     insta::assert_snapshot!(rules(&program));
-    assert!(matches!(program.tests[1].of, TestTarget::Chain(_)));
+    assert!(matches!(program.tests[1].of, Subject::Chain(_)));
 }
 
 #[test]

@@ -21,8 +21,8 @@ pub(crate) fn check_files(text: &str, others: &[(&str, &str)]) -> (Option<Progra
         others.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
     files.insert("t.pkt".into(), text.into());
     let mut sources = SourceMap::default();
-    let (program, diagnostics) = pktc_semantics::check("t.pkt", &Memory(files), &mut sources);
-    (program, render(&sources, &diagnostics, false))
+    let checked = pktc_semantics::check("t.pkt", &Memory(files), &mut sources);
+    (checked.program, render(&sources, &checked.diagnostics, false))
 }
 
 /// Checks one file.

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use crate::ast::{
-    Amount, BinaryOp, CompareOp, Duration, Element, ElementKind, Elements, Entries, Expr, ExprKind, InSet,
-    Key, Number, Path, PathStepKind, Rate, StringLiteral, Type, TypeKind,
+    Amount, Duration, Element, ElementKind, Elements, Entries, Expr, ExprKind, InSet, Key, Number, Path,
+    PathStepKind, Rate, StringLiteral, Type, TypeKind,
 };
 
 pub(super) fn expr(expr: &Expr) -> String {
@@ -23,14 +23,14 @@ pub(super) fn expr(expr: &Expr) -> String {
         ExprKind::And(parts) => format!("(and {})", exprs(parts)),
         ExprKind::Or(parts) => format!("(or {})", exprs(parts)),
         ExprKind::Compare { op, left, right } => {
-            format!("({} {} {})", compare(*op), self::expr(left), self::expr(right))
+            format!("({} {} {})", op.symbol(), self::expr(left), self::expr(right))
         }
         ExprKind::In { negated, value, set } => {
             let op = if *negated { "not-in" } else { "in" };
             format!("({op} {} {})", self::expr(value), in_set(set))
         }
         ExprKind::Binary { op, left, right } => {
-            format!("({} {} {})", binary(*op), self::expr(left), self::expr(right))
+            format!("({} {} {})", op.symbol(), self::expr(left), self::expr(right))
         }
         ExprKind::Default { value, otherwise } => {
             format!("(default {} {})", self::expr(value), self::expr(otherwise))
@@ -70,30 +70,6 @@ pub(super) fn quote(bytes: &[u8]) -> String {
 
 pub(super) fn string(literal: &StringLiteral) -> String {
     quote(&literal.bytes)
-}
-
-fn compare(op: CompareOp) -> &'static str {
-    match op {
-        CompareOp::Equal => "==",
-        CompareOp::NotEqual => "!=",
-        CompareOp::Less => "<",
-        CompareOp::LessEqual => "<=",
-        CompareOp::Greater => ">",
-        CompareOp::GreaterEqual => ">=",
-    }
-}
-
-fn binary(op: BinaryOp) -> &'static str {
-    match op {
-        BinaryOp::Or => "|",
-        BinaryOp::Xor => "^",
-        BinaryOp::And => "&",
-        BinaryOp::ShiftLeft => "<<",
-        BinaryOp::ShiftRight => ">>",
-        BinaryOp::Add => "+",
-        BinaryOp::Subtract => "-",
-        BinaryOp::Multiply => "*",
-    }
 }
 
 fn in_set(set: &InSet) -> String {

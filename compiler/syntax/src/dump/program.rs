@@ -5,7 +5,7 @@ use super::decl::with;
 use super::expr::{duration, expr, list, number, path, rate, string};
 use crate::ast::{
     Action, ActionKind, Arg, ArgKind, Duration, Else, Layer, Outcome, OutcomeVerdict, Packet, RedirectTarget,
-    Step, StepKind, Stmt, StmtKind, Verdict, XdpItem,
+    Step, StepKind, Stmt, StmtKind, XdpItem,
 };
 
 pub(super) fn items(out: &mut Out, items: &[XdpItem]) {
@@ -14,11 +14,11 @@ pub(super) fn items(out: &mut Out, items: &[XdpItem]) {
             XdpItem::Default { actions: list, .. } => out.nest("default", |out| actions(out, list)),
             XdpItem::Priority { value, .. } => out.line(format!("priority {value}")),
             XdpItem::ChainOn { verdicts, .. } => {
-                out.line(format!("chain on {}", list(verdicts, |(value, _)| verdict(*value).to_owned())));
+                out.line(format!("chain on {}", list(verdicts, |(value, _)| value.word().to_owned())));
             }
             XdpItem::CountersOff { .. } => out.line("counters off"),
             XdpItem::On { verdicts, actions: then, .. } => {
-                let verdicts = list(verdicts, |(value, _)| verdict(*value).to_owned());
+                let verdicts = list(verdicts, |(value, _)| value.word().to_owned());
                 out.nest(format!("on {verdicts}"), |out| actions(out, then));
             }
             XdpItem::Stmt(value) => stmt(out, value),
@@ -44,23 +44,13 @@ fn stmt(out: &mut Out, stmt: &Stmt) {
     }
 }
 
-fn verdict(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Pass => "pass",
-        Verdict::Drop => "drop",
-        Verdict::Abort => "abort",
-        Verdict::Tx => "tx",
-        Verdict::Redirect => "redirect",
-    }
-}
-
 fn actions(out: &mut Out, actions: &[Action]) {
     actions.iter().for_each(|value| action(out, value));
 }
 
 fn action(out: &mut Out, action: &Action) {
     let (text, otherwise) = match &action.kind {
-        ActionKind::Verdict(value) => (verdict(*value).to_owned(), None),
+        ActionKind::Verdict(value) => (value.word().to_owned(), None),
         ActionKind::Return => ("return".to_owned(), None),
         ActionKind::Redirect { target, otherwise } => {
             let target = match target {
@@ -131,7 +121,7 @@ fn step_text(kind: &StepKind) -> String {
 fn outcome(outcome: &Outcome) -> String {
     let count = with("", outcome.count.as_ref(), |count| format!("{count} "));
     let verdict = match outcome.verdict {
-        OutcomeVerdict::Verdict(value) => verdict(value),
+        OutcomeVerdict::Verdict(value) => value.word(),
         OutcomeVerdict::Return => "return",
     };
     format!("{count}{verdict}{}", with(" by ", outcome.by.as_ref(), path))

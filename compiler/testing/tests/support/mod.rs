@@ -24,6 +24,8 @@ impl Files for Memory {
 pub(crate) struct Checked {
     pub(crate) program: Program,
     pub(crate) sources: SourceMap,
+    /// The file itself.
+    pub(crate) entry: FileId,
 }
 
 impl Checked {
@@ -32,23 +34,11 @@ impl Checked {
     /// # Panics
     /// With the diagnostics, if there are errors.
     pub(crate) fn new(text: &str) -> Self {
-        Self::try_new(text).unwrap_or_else(|diagnostics| panic!("{text}\n{diagnostics}"))
-    }
-
-    /// Checks `text`, or says what is wrong with it.
-    pub(crate) fn try_new(text: &str) -> Result<Self, String> {
         let files = Memory(HashMap::from([("t.pkt".to_owned(), text.as_bytes().to_vec())]));
         let mut sources = SourceMap::default();
-        let (program, diagnostics) = check("t.pkt", &files, &mut sources);
-        match program {
-            Some(program) => Ok(Checked { program, sources }),
-            None => Err(render(&sources, &diagnostics, false)),
-        }
-    }
-
-    /// The file itself.
-    pub(crate) fn file(&self) -> FileId {
-        self.sources.files().find(|&file| self.sources.name(file) == "t.pkt").expect("its text is there")
+        let pktc_semantics::Checked { program, diagnostics, entry } = check("t.pkt", &files, &mut sources);
+        let program = program.unwrap_or_else(|| panic!("{text}\n{}", render(&sources, &diagnostics, false)));
+        Checked { program, sources, entry }
     }
 
     /// Its only program.

@@ -6,7 +6,7 @@ use pktc_semantics::rules::{RuleId, RuleInfo, RuleTable};
 use pktc_testing::capture::{CapturedPacket, summary};
 use pktc_testing::engine::Outcome as Decision;
 
-use super::{Report, verdict_name};
+use super::Report;
 use crate::console::{Console, plural};
 use crate::failure::Failure;
 use crate::rows::Align::{Left, Right};
@@ -31,7 +31,7 @@ impl Table {
     ) {
         let first_ns = *self.first_ns.get_or_insert(packet.time_ns);
         let (verdict, rule) = match decision {
-            Some(decision) => (verdict_name(decision.verdict), rules.info(decision.rule).name.as_str()),
+            Some(decision) => (decision.verdict.word(), rules.info(decision.rule).name.as_str()),
             None => ("none", ""),
         };
         let time = seconds(packet.time_ns, first_ns);
