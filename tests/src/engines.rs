@@ -14,6 +14,7 @@ use pktc_loader::LoadError;
 use pktc_semantics::rules::{RuleId, RuleTable};
 use pktc_semantics::typed::{CounterId, Program};
 use pktc_testing::engine::{Engine, EngineError, Env, Outcome};
+use pktc_testing::hits::RuleCounters;
 use pktc_testing::kernel::KernelEngine;
 use pktc_testing::reference::Reference;
 use pktc_testing::runner::NoEngine;
@@ -185,18 +186,19 @@ impl Bench {
         };
         let built = self.built(subject, how).map_err(NoEngine::Failed)?;
         let (name, range) = program_of(&built).map_err(NoEngine::Failed)?;
-        let (first, count) = match all_entries {
-            false => (range.first, range.count),
-            true => (0, range.first + range.count + built.metadata.counters.len() as u32),
-        };
+        let mut counters = RuleCounters::of(&built, 0);
+        if all_entries {
+            let entries = range.first + range.count + built.metadata.counters.len() as u32;
+            counters =
+                Some(RuleCounters { map: range.map.clone(), first: 0, ends: vec![true; entries as usize] });
+        }
         match runner {
             Runner::Reference | Runner::Vm(_) => {
                 let vm =
                     Vm::load(&built.object, name).map_err(|error| NoEngine::Failed(error.to_string()))?;
-                Ok(Box::new(vm.with_counters(&range.map, first, count)))
+                Ok(Box::new(vm.with_counters(counters)))
             }
             Runner::Kernel(_) => {
-                let counters = Some((range.map.clone(), first, count));
                 let kernel = KernelEngine::new(&built.object, name, counters);
                 Ok(Box::new(kernel.map_err(|error| NoEngine::Failed(rejection(&error)))?))
             }

@@ -1,9 +1,10 @@
 //! The engines by their names on the command line, and how a program comes into one.
 
 use pktc_diagnostics::Diagnostic;
-use pktc_driver::{Built, CounterRange, Options, Subject};
+use pktc_driver::{Built, Options, Subject};
 use pktc_semantics::rules::RuleTable;
 use pktc_testing::engine::Engine;
+use pktc_testing::hits::RuleCounters;
 use pktc_testing::kernel::KernelEngine;
 use pktc_testing::linear::{Split, Sweep};
 use pktc_testing::reference::Reference;
@@ -152,26 +153,20 @@ fn build(source: &Source, subject: Subject, options: &Options) -> Result<Built, 
     pktc_driver::build(&source.checked, &[subject], options).map_err(Unavailable::Refused)
 }
 
-/// The one program that was built: its name in the object, and where its rules count.
-fn only(built: &Built) -> Result<(&str, Option<&CounterRange>), Unavailable> {
+/// The name of the one program that was built.
+fn only(built: &Built) -> Result<&str, Unavailable> {
     match &built.metadata.programs[..] {
-        [only] => Ok((&only.name, only.counters.as_ref())),
+        [only] => Ok(&only.name),
         _ => Err(Unavailable::Failed("the object has not just the program that was asked for".to_owned())),
     }
 }
 
 fn vm(built: &Built) -> Result<Box<dyn Engine>, Unavailable> {
-    let (name, counters) = only(built)?;
-    let vm = Vm::load(&built.object, name).map_err(|error| Unavailable::Failed(error.to_string()))?;
-    Ok(match counters {
-        Some(range) => Box::new(vm.with_counters(&range.map, range.first, range.count)),
-        None => Box::new(vm),
-    })
+    let vm = Vm::load(&built.object, only(built)?).map_err(|error| Unavailable::Failed(error.to_string()))?;
+    Ok(Box::new(vm.with_counters(RuleCounters::of(built, 0))))
 }
 
 fn kernel(built: &Built) -> Result<Box<dyn Engine>, Unavailable> {
-    let (name, counters) = only(built)?;
-    let counters = counters.map(|range| (range.map.clone(), range.first, range.count));
-    let engine = KernelEngine::new(&built.object, name, counters);
+    let engine = KernelEngine::new(&built.object, only(built)?, RuleCounters::of(built, 0));
     Ok(Box::new(engine.map_err(|error| Unavailable::Failed(error.to_string()))?))
 }

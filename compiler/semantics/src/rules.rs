@@ -24,6 +24,8 @@ pub struct RuleInfo {
     pub name: String,
     /// Where it is declared.
     pub span: Span,
+    /// Whether its actions end the program, unless a chain among them does before.
+    pub ends: bool,
 }
 
 /// The rules of one program: `default`, then in textual order; a chain's rules stand where it is first applied,
@@ -38,7 +40,8 @@ impl RuleTable {
     /// Numbers the rules of `xdp`.
     #[must_use]
     pub fn new(program: &Program, sources: &SourceMap, xdp: &Xdp) -> Self {
-        let default = RuleInfo { identity: "default".into(), name: "default".into(), span: xdp.default_span };
+        let name = "default".to_owned();
+        let default = RuleInfo { identity: name.clone(), name, span: xdp.default_span, ends: true };
         let table = RuleTable { rules: vec![default], by_span: HashMap::new() };
         let mut numbering = Numbering { program, sources, table, seen: Vec::new() };
         numbering.body(&xdp.body, None);
@@ -121,6 +124,7 @@ impl Numbering<'_> {
             None => (prefixed(format!("@{}", rule.unlabelled)), format!("@{line}")),
         };
         self.table.by_span.insert(rule.span, RuleId(self.table.rules.len() as u32));
-        self.table.rules.push(RuleInfo { identity, name, span: rule.span });
+        let ends = matches!(rule.actions.last(), Some(last) if matches!(last.kind, ActionKind::Verdict(_)));
+        self.table.rules.push(RuleInfo { identity, name, span: rule.span, ends });
     }
 }

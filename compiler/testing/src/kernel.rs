@@ -10,7 +10,7 @@ use pktc_loader::{
 };
 
 use crate::engine::{Engine, EngineError, Env, Outcome, verdict};
-use crate::hits;
+use crate::hits::{RuleCounters, outcome};
 
 /// The longest linear part everywhere: a page of 4096 bytes less 256 of headroom and 320 of `skb_shared_info`. The
 /// kernel puts what is longer into fragments, whatever is asked for.
@@ -22,40 +22,24 @@ const FRAGMENT: usize = 4096;
 #[derive(Debug)]
 pub struct KernelEngine {
     loaded: Loaded,
-    counters: Option<Counters>,
-}
-
-/// Where the rules' counters are, and what they were after the last packet.
-#[derive(Debug)]
-struct Counters {
-    map: String,
-    first: u32,
-    count: u32,
+    counters: Option<RuleCounters>,
+    /// What the rules had counted after the last packet.
     last: Vec<(u64, u64)>,
 }
 
 impl KernelEngine {
-    /// Loads `program` of `object`. `counters` are the map, the first entry and the number of entries in which its
-    /// rules count; without them no rule is ever told.
+    /// Loads `program` of `object`; without `counters` no rule is ever told.
     ///
     /// # Errors
     /// See [`LoadError`]; an object without that map or entries is damaged.
-    pub fn new(
-        object: &[u8],
-        program: &str,
-        counters: Option<(String, u32, u32)>,
-    ) -> Result<Self, LoadError> {
+    pub fn new(object: &[u8], program: &str, counters: Option<RuleCounters>) -> Result<Self, LoadError> {
         let options = LoadOptions { program: Some(program.to_string()), ..LoadOptions::default() };
         let loaded = load(object, &options)?;
-        let counters = counters.map(|(map, first, count)| Counters { map, first, count, last: Vec::new() });
-        let mut engine = KernelEngine { loaded, counters };
-        let start = engine.read_counters().map_err(|error| LoadError::System {
+        let mut engine = KernelEngine { loaded, counters, last: Vec::new() };
+        engine.last = engine.read_counters().map_err(|error| LoadError::System {
             action: format!("reading the counters of program `{program}`"),
             error,
         })?;
-        if let Some(counters) = &mut engine.counters {
-            counters.last = start;
-        }
         Ok(engine)
     }
 
@@ -69,7 +53,7 @@ impl KernelEngine {
         let map: &Map = self.loaded.maps.get(&counters.map).ok_or_else(|| {
             std::io::Error::new(std::io::ErrorKind::NotFound, format!("there is no map `{}`", counters.map))
         })?;
-        map.counters(counters.first, counters.count)
+        map.counters(counters.first, counters.ends.len() as u32)
     }
 
     fn run_packet(&self, packet: &[u8], env: &Env) -> Result<TestRunResult, EngineError> {
@@ -132,13 +116,8 @@ impl Engine for KernelEngine {
     fn run(&mut self, packet: &[u8], env: &Env) -> Result<Outcome, EngineError> {
         let verdict = verdict(self.run_packet(packet, env)?.verdict)?;
         let after = self.read_counters().map_err(unreadable)?;
-        let Some(counters) = &mut self.counters else {
-            let (rule, hits) = hits::decide(&[], &[]);
-            return Ok(Outcome { verdict, rule, hits });
-        };
-        let (rule, hits) = hits::decide(&counters.last, &after);
-        counters.last = after;
-        Ok(Outcome { verdict, rule, hits })
+        let before = std::mem::replace(&mut self.last, after);
+        Ok(outcome(verdict, self.counters.as_ref(), &before, &self.last))
     }
 
     fn counters(&mut self) -> Result<Vec<(u64, u64)>, EngineError> {

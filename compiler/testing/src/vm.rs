@@ -27,7 +27,7 @@ use pktc_bpf::{Insn, MapDef, Reg};
 pub use fault::{Fault, Problem, VmError};
 
 use crate::engine::{Engine, EngineError, Env, Outcome, verdict};
-use crate::hits::decide;
+use crate::hits::{RuleCounters, outcome};
 use machine::Machine;
 use map::Map;
 use memory::Memory;
@@ -51,14 +51,7 @@ pub struct Vm {
     /// State of random numbers.
     drawn: u64,
     executed: u64,
-    counters: Option<Counters>,
-}
-
-/// Where the counters of rules are.
-struct Counters {
-    map: String,
-    first: u32,
-    count: u32,
+    counters: Option<RuleCounters>,
 }
 
 impl Vm {
@@ -94,11 +87,10 @@ impl Vm {
         Ok(Vm { program, memory, drawn: 0, executed: 0, counters: None })
     }
 
-    /// The entries `first..first + count` of `map` are the counters (two u64: packets, bytes) of the rules with ids
-    /// `0..count`.
+    /// Lets it tell by `counters` which rules held; without any, none is ever told.
     #[must_use]
-    pub fn with_counters(self, map: &str, first: u32, count: u32) -> Self {
-        Vm { counters: Some(Counters { map: map.into(), first, count }), ..self }
+    pub fn with_counters(self, counters: Option<RuleCounters>) -> Self {
+        Vm { counters, ..self }
     }
 
     /// How many instructions the last run took.
@@ -149,8 +141,8 @@ impl Vm {
     }
 
     fn read_counters(&mut self) -> Result<Vec<(u64, u64)>, EngineError> {
-        let Some(Counters { map, first, count }) = &self.counters else { return Ok(Vec::new()) };
-        let (name, rules) = (map.clone(), *first..*first + *count);
+        let Some(counters) = &self.counters else { return Ok(Vec::new()) };
+        let (name, rules) = (counters.map.clone(), counters.entries());
         let missing = |what: &str| EngineError::Fault(format!("map `{name}` of counters {what}"));
         let map = self.map_mut(&name).ok_or_else(|| missing("is missing"))?;
         let counter = |rule: u32| {
@@ -173,8 +165,8 @@ impl Engine for Vm {
         let code = self.execute(packet, env).map_err(|fault| EngineError::Fault(fault.to_string()))?;
         // The kernel looks at 32 bits of it.
         let verdict = verdict(code as u32)?;
-        let (rule, hits) = decide(&before, &self.read_counters()?);
-        Ok(Outcome { verdict, rule, hits })
+        let after = self.read_counters()?;
+        Ok(outcome(verdict, self.counters.as_ref(), &before, &after))
     }
 
     fn counters(&mut self) -> Result<Vec<(u64, u64)>, EngineError> {

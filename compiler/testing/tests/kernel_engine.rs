@@ -16,6 +16,7 @@ use pktc_object::{Metadata, SCHEMA, SourceInfo};
 use pktc_semantics::rules::RuleId;
 use pktc_semantics::typed::Verdict;
 use pktc_testing::engine::{Engine, EngineError, Env};
+use pktc_testing::hits::RuleCounters;
 use pktc_testing::kernel::KernelEngine;
 use pktc_testing::linear::Sweep;
 use support::{Memory, eth, ipv4, udp};
@@ -123,7 +124,7 @@ fn first_byte_is_one() -> Vec<u8> {
 }
 
 fn engine(object: &[u8]) -> KernelEngine {
-    let counters = Some(("edge_rules".to_string(), FIRST as u32, 2));
+    let counters = rule_counters("edge_rules", FIRST as u32, 2);
     KernelEngine::new(object, "edge", counters).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -156,9 +157,9 @@ fn without_counters_no_rule_is_told() {
 }
 
 fn an_unknown_map_is_an_error() {
-    let error = KernelEngine::new(&first_byte_is_one(), "edge", Some(("nothing".into(), 0, 1)));
+    let error = KernelEngine::new(&first_byte_is_one(), "edge", rule_counters("nothing", 0, 1));
     assert!(error.expect_err("no such map").to_string().contains("there is no map `nothing`"));
-    let error = KernelEngine::new(&first_byte_is_one(), "edge", Some(("edge_rules".into(), 4, 2)));
+    let error = KernelEngine::new(&first_byte_is_one(), "edge", rule_counters("edge_rules", 4, 2));
     assert!(error.expect_err("no such entries").to_string().contains("has no counters 4 to"));
 }
 
@@ -172,10 +173,8 @@ fn every_linear_length_gives_the_same() -> Option<String> {
     for access in [Access::Bytes, Access::Auto] {
         let options = Options { access, counters: Counters::On, ..Options::default() };
         let built = pktc_driver::build(&checked, &subjects, &options).expect("an object");
-        let range = built.counters[0].clone().expect("rules count");
         let engine = || {
-            let counters = Some((range.map.clone(), range.first, range.count));
-            let engine = KernelEngine::new(&built.object, "edge", counters);
+            let engine = KernelEngine::new(&built.object, "edge", RuleCounters::of(&built, 0));
             Box::new(engine.unwrap_or_else(|error| panic!("{error}")))
         };
         let program = checked.program.as_ref().expect("a program");
@@ -222,4 +221,9 @@ fn device_and_queue_are_real() {
     assert!(matches!(verdict(1, 1), Err(EngineError::Unsupported(_))), "lo has one queue");
     assert!(matches!(verdict(0, 0), Err(EngineError::Unsupported(_))), "no device has the index 0");
     assert!(matches!(verdict(u32::MAX, 0), Err(EngineError::Unsupported(_))), "nor a negative one");
+}
+
+/// Rules that count in those entries of a map, each of which ends the program.
+fn rule_counters(map: &str, first: u32, count: usize) -> Option<RuleCounters> {
+    Some(RuleCounters { map: map.into(), first, ends: vec![true; count] })
 }

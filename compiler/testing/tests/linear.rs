@@ -7,6 +7,7 @@ use pktc_driver::{Checked, Subject, build, check, programs};
 use pktc_semantics::rules::RuleTable;
 use pktc_semantics::typed::Verdict;
 use pktc_testing::engine::{Engine, EngineError, Env, Outcome};
+use pktc_testing::hits::RuleCounters;
 use pktc_testing::linear::{Split, Sweep};
 use pktc_testing::reference::headers_end;
 use pktc_testing::vm::Vm;
@@ -26,12 +27,8 @@ fn vm(checked: &Checked, access: Access) -> Box<dyn Engine> {
     let subjects: Vec<_> = programs(checked).into_iter().map(Subject::Xdp).collect();
     let options = Options { access, counters: Counters::On, ..Options::default() };
     let built = build(checked, &subjects, &options).expect("an object");
-    let counters = built.counters[0].clone().expect("rules count");
-    Box::new(Vm::load(&built.object, "t").expect("a program of that name").with_counters(
-        &counters.map,
-        counters.first,
-        counters.count,
-    ))
+    let vm = Vm::load(&built.object, "t").expect("a program of that name");
+    Box::new(vm.with_counters(RuleCounters::of(&built, 0)))
 }
 
 fn sweep(engines: impl Fn(&Checked) -> Box<dyn Engine>) -> Sweep {

@@ -116,10 +116,7 @@ pub fn compare(twins: &Twins, packets: &[Vec<u8>]) -> Result<Executed, String> {
 
 fn vm(side: &Side, whose: &str) -> Result<Vm, String> {
     let vm = Vm::load(&side.object, &side.program).map_err(|error| format!("{whose}'s object: {error}"))?;
-    Ok(match &side.counters {
-        Some((map, first, count)) => vm.with_counters(map, *first, *count),
-        None => vm,
-    })
+    Ok(vm.with_counters(side.counters.clone()))
 }
 
 /// What happened on a packet, with the packet as hex digits, which Scapy and `text2pcap` read.

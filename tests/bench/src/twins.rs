@@ -7,6 +7,7 @@ use object::{Object as _, ObjectSection as _};
 use pktc_diagnostics::render;
 use pktc_driver::options::{Access, Counters};
 use pktc_driver::{Files, Options, Subject, build, check, programs};
+use pktc_testing::hits::RuleCounters;
 
 /// The compiler of the C twins.
 pub const CLANG: &str = "clang-19";
@@ -48,7 +49,7 @@ pub struct Side {
     /// The program in it.
     pub program: String,
     /// Where its rules count: map, first entry, number of entries.
-    pub counters: Option<(String, u32, u32)>,
+    pub counters: Option<RuleCounters>,
 }
 
 impl Side {
@@ -81,11 +82,14 @@ pub struct Twins {
 /// What a compiler says, or that clang is missing.
 pub fn twins(row: Row) -> Result<Twins, String> {
     let pktc = build_pkt(&source(row.program, "pkt"), row.counters)?;
-    let rules = pktc.counters.as_ref().map(|&(_, _, count)| count);
     let clang = Side {
         object: build_c(&source(row.program, "bpf.c"), row.counters)?,
         program: row.program.into(),
-        counters: rules.map(|count| ("counters".into(), 0, count)),
+        counters: pktc.counters.as_ref().map(|ours| RuleCounters {
+            map: "counters".into(),
+            first: 0,
+            ..ours.clone()
+        }),
     };
     Ok(Twins { row, pktc, clang })
 }
@@ -128,8 +132,8 @@ pub fn build_text(path: &str, files: &dyn Files, counters: bool) -> Result<Side,
     let built = build(&checked, &subjects, &options)
         .map_err(|diagnostics| render(&checked.sources, &diagnostics, false))?;
     let [program] = &*built.metadata.programs else { return Err(format!("{path} is to have one program")) };
-    let counters = program.counters.as_ref().map(|range| (range.map.clone(), range.first, range.count));
-    Ok(Side { object: built.object, program: program.name.clone(), counters })
+    let (program, counters) = (program.name.clone(), RuleCounters::of(&built, 0));
+    Ok(Side { object: built.object, program, counters })
 }
 
 fn build_c(path: &Path, counters: bool) -> Result<Vec<u8>, String> {

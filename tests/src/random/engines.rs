@@ -4,10 +4,9 @@ use std::fmt::Write as _;
 
 use pktc_driver::Built;
 use pktc_loader::SHORTEST;
-use pktc_semantics::rules::RuleId;
 use pktc_semantics::typed::Verdict;
 use pktc_testing::engine::{Engine, EngineError, Env, Outcome};
-use pktc_testing::hits::decide;
+use pktc_testing::hits::RuleCounters;
 use pktc_testing::kernel::KernelEngine;
 use pktc_testing::reference::Reference;
 use pktc_testing::vm::Vm;
@@ -128,8 +127,8 @@ pub(super) fn compare(
     machine: Machine,
 ) -> Result<(), Difference> {
     for (level, built) in LEVELS.iter().zip(&compiled.built) {
-        let rules = built.counters.first().cloned().flatten().map_or(0, |range| range.count as usize);
-        let entries = rules + built.metadata.counters.len();
+        let rules = RuleCounters::of(built, 0);
+        let entries = rules.as_ref().map_or(0, |rules| rules.ends.len()) + built.metadata.counters.len();
         let mut engine = start(machine, built, entries)
             .map_err(|why| format!("{machine:?} at {level:?} does not take the object: {why}"))?;
         let comparison = Comparison { packets, expected, rules, entries };
@@ -145,16 +144,13 @@ pub(super) fn compare(
 fn start(machine: Machine, built: &Built, entries: usize) -> Result<Box<dyn Engine>, String> {
     let of_rules = built.counters.iter().flatten().map(|range| &range.map);
     let map = of_rules.chain(built.metadata.counters.iter().map(|counter| &counter.map)).next();
-    let counters = map.map(|map| (map.clone(), 0, entries as u32));
+    let counters = map.map(|map| RuleCounters { map: map.clone(), first: 0, ends: vec![true; entries] });
     match machine {
         Machine::Vm => {
             let vm =
                 guarded("vm", || Vm::load(&built.object, NAME)).map_err(|failure| format!("{failure:?}"))?;
             let vm = vm.map_err(|error| error.to_string())?;
-            Ok(Box::new(match counters {
-                Some((map, first, count)) => vm.with_counters(&map, first, count),
-                None => vm,
-            }))
+            Ok(Box::new(vm.with_counters(counters)))
         }
         Machine::Kernel => {
             let engine =
@@ -167,8 +163,8 @@ fn start(machine: Machine, built: &Built, entries: usize) -> Result<Box<dyn Engi
 struct Comparison<'a> {
     packets: &'a [Vec<u8>],
     expected: &'a Expected,
-    /// How many rules count; 0 where they do not.
-    rules: usize,
+    /// `None` where rules do not count.
+    rules: Option<RuleCounters>,
     entries: usize,
 }
 
@@ -189,16 +185,16 @@ impl Comparison<'_> {
             let (input, meant) = (self.expected.inputs[at], &self.expected.outcomes[at]);
             let different = |text| Difference { text, input: Some(input) };
             let mut done = run(engine, input.bytes(self.packets)).map_err(different)?;
-            if self.rules == 0 {
+            let Some(rules) = &self.rules else {
                 if done.verdict != meant.verdict {
                     return Err(different(format!("{:?} instead of {:?}", done.verdict, meant.verdict)));
                 }
                 continue;
-            }
-            done.hits.retain(|rule| (rule.0 as usize) < self.rules);
-            done.rule = by_counters(&done.hits);
+            };
+            done.hits.retain(|rule| (rule.0 as usize) < rules.ends.len());
+            done.rule = rules.decider(&done.hits);
             // Where counters cannot tell the rule (a chain that is applied again), they need not tell it.
-            let rule = if tells_rule(meant) { meant.rule } else { done.rule };
+            let rule = if rules.decider(&meant.hits) == meant.rule { meant.rule } else { done.rule };
             if (done.verdict, done.rule, &done.hits) != (meant.verdict, rule, &meant.hits) {
                 return Err(different(format!("{} instead of {}", text(&done), text(meant))));
             }
@@ -221,18 +217,6 @@ impl Comparison<'_> {
         }
         if text.is_empty() { Ok(()) } else { Err(text.into()) }
     }
-}
-
-/// Whether the rules that counted tell which decided.
-pub(super) fn tells_rule(outcome: &Outcome) -> bool {
-    by_counters(&outcome.hits) == outcome.rule
-}
-
-fn by_counters(hits: &[RuleId]) -> RuleId {
-    let last = hits.last().map_or(0, |rule| rule.0 as usize);
-    let mut after = vec![(0, 0); last + 1];
-    hits.iter().for_each(|rule| after[rule.0 as usize] = (1, 0));
-    decide(&vec![(0, 0); last + 1], &after).0
 }
 
 fn text(outcome: &Outcome) -> String {

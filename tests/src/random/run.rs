@@ -6,9 +6,12 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use pktc_testing::engine::Outcome;
+use pktc_testing::hits::RuleCounters;
+
 use super::case::{Case, Drawn, draw_case};
 use super::census::{CONSTRUCTS, Census, count};
-use super::engines::{Machine, compare, tells_rule};
+use super::engines::{Machine, compare};
 use super::{captures, shrink};
 
 /// Threads that draw and compile.
@@ -192,7 +195,10 @@ impl Run {
             outcomes.iter().flat_map(|outcome| &outcome.hits).for_each(|rule| hit[rule.0 as usize] = true);
             figures.hit.0 += hit[1..].iter().filter(|&&hit| hit).count();
             figures.hit.1 += rules - 1;
-            figures.untold += outcomes.iter().filter(|outcome| !tells_rule(outcome)).count();
+            if let Some(rules) = RuleCounters::of(&case.compiled.built[0], 0) {
+                let told = |outcome: &&Outcome| rules.decider(&outcome.hits) == outcome.rule;
+                figures.untold += outcomes.len() - outcomes.iter().filter(told).count();
+            }
             let verdicts = outcomes.first().map(|outcome| outcome.verdict);
             figures.both += usize::from(outcomes.iter().any(|outcome| Some(outcome.verdict) != verdicts));
         }

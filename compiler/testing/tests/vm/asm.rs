@@ -4,6 +4,7 @@ use pktc_bpf::{
     AluOp, Condition, Helper, Insn, MapDef, MapIndex, MapKind, Operand, Reg, Size, ValueLayout, Width,
 };
 use pktc_testing::engine::Env;
+use pktc_testing::hits::RuleCounters;
 use pktc_testing::vm::{Fault, Problem, Vm};
 
 pub(crate) type Machine = Insn<Reg, i32>;
@@ -114,4 +115,9 @@ pub(crate) fn problem(insns: &[Machine], maps: &[MapDef]) -> Problem {
 /// Bytes 0, 1, 2 …
 pub(crate) fn packet(len: usize) -> Vec<u8> {
     (0..len).map(|byte| byte as u8).collect()
+}
+
+/// Rules that count in those entries of a map, each of which ends the program.
+pub(crate) fn rule_counters(map: &str, first: u32, count: usize) -> Option<RuleCounters> {
+    Some(RuleCounters { map: map.into(), first, ends: vec![true; count] })
 }

@@ -4,7 +4,7 @@ use pktc_bpf::{Helper, MapDef, MapKind, Reg, Size};
 use pktc_semantics::rules::RuleId;
 use pktc_testing::engine::{Engine as _, EngineError, Env};
 
-use crate::asm::{EXIT, Machine, add, call, imm, load, map, map_def, mov, r, store, vm};
+use crate::asm::{EXIT, Machine, add, call, imm, load, map, map_def, mov, r, rule_counters, store, vm};
 
 /// Counts in entry `entry` a packet of 60 bytes.
 fn count(entry: i32) -> Vec<Machine> {
@@ -29,7 +29,7 @@ fn counters() -> [MapDef; 1] {
 #[test]
 fn the_last_rule_that_counted_decided() {
     let code = [count(5), count(3), vec![mov(0, imm(1)), EXIT]].concat();
-    let mut vm = vm(&code, &counters()).with_counters("counters", 2, 4);
+    let mut vm = vm(&code, &counters()).with_counters(rule_counters("counters", 2, 4));
     for packets in [1, 2] {
         let outcome = vm.run(&[], &Env::default()).unwrap();
         assert_eq!((outcome.rule, outcome.hits), (RuleId(3), vec![RuleId(1), RuleId(3)]));
@@ -41,7 +41,7 @@ fn the_last_rule_that_counted_decided() {
 #[test]
 fn the_default_counts_too() {
     let code = [count(3), count(2), vec![mov(0, imm(2)), EXIT]].concat();
-    let mut vm = vm(&code, &counters()).with_counters("counters", 2, 4);
+    let mut vm = vm(&code, &counters()).with_counters(rule_counters("counters", 2, 4));
     let outcome = vm.run(&[], &Env::default()).unwrap();
     assert_eq!((outcome.rule, outcome.hits), (RuleId::DEFAULT, vec![RuleId(0), RuleId(1)]));
 }
@@ -50,7 +50,7 @@ fn the_default_counts_too() {
 fn counters_that_are_not_there_are_an_error() {
     let code = [mov(0, imm(2)), EXIT];
     let error = |map, first, count| match vm(&code, &counters())
-        .with_counters(map, first, count)
+        .with_counters(rule_counters(map, first, count))
         .run(&[], &Env::default())
     {
         Err(EngineError::Fault(reason)) => reason,

@@ -9,7 +9,9 @@ use pktc_semantics::typed::Verdict;
 use pktc_testing::engine::{Engine as _, Env};
 use pktc_testing::vm::Vm;
 
-use crate::asm::{EXIT, Machine, add, branch, call, imm, load, map_def, mov, packet, r, rodata, store};
+use crate::asm::{
+    EXIT, Machine, add, branch, call, imm, load, map_def, mov, packet, r, rodata, rule_counters, store,
+};
 
 /// Counts in the entry, and returns the verdict, that the table at `table` names.
 fn program(name: &str, table: u32, frags: bool, span: Span) -> Program {
@@ -51,7 +53,8 @@ fn each_program_of_an_object_runs_with_its_maps() {
     for frags in [false, true] {
         let object = object(frags);
         let outcome = |program, first| {
-            let mut vm = Vm::load(&object, program).unwrap().with_counters("edge_rules", first, 3);
+            let mut vm =
+                Vm::load(&object, program).unwrap().with_counters(rule_counters("edge_rules", first, 3));
             let outcome = vm.run(&packet(64), &Env::default()).unwrap();
             (outcome.verdict, outcome.rule, outcome.hits, vm.counters().unwrap())
         };
