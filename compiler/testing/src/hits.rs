@@ -46,11 +46,11 @@ impl RuleCounters {
     /// number if the chain is not applied before as well.
     #[must_use]
     pub fn decider(&self, hits: &[RuleId]) -> RuleId {
-        let ending = hits.iter().copied().filter(|rule| self.ends.get(rule.0 as usize) == Some(&true));
+        let mut ending = hits.iter().copied().filter(|rule| self.ends.get(rule.0 as usize) == Some(&true));
         if hits.contains(&RuleId::DEFAULT) {
             RuleId::DEFAULT
         } else {
-            ending.last().unwrap_or(RuleId::DEFAULT)
+            ending.next_back().unwrap_or(RuleId::DEFAULT)
         }
     }
 }

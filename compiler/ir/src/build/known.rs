@@ -29,7 +29,7 @@ impl<'b> RuleBuilder<'b> {
             Some(false) => Cond::Const(false),
             None => {
                 let rest = self.knowing(&[(item, true)], of);
-                Cond::and([Cond::Test(Test::Present(item), span), rest])
+                Cond::and([Cond::present(item, span), rest])
             }
         }
     }
@@ -50,7 +50,7 @@ impl<'b> RuleBuilder<'b> {
             let asked: Vec<ItemId> = items.into_iter().filter(|&item| self.known(item).is_none()).collect();
             let there: Vec<(ItemId, bool)> = asked.iter().map(|&item| (item, true)).collect();
             let value = self.knowing(&there, |this| of(this, choice));
-            found.push((Cond::and(asked.iter().map(|&item| Cond::Test(Test::Present(item), span))), value));
+            found.push((Cond::and(asked.iter().map(|&item| Cond::present(item, span))), value));
             match *asked {
                 [] => break,
                 [item] => self.known.push((item, false)),
