@@ -160,6 +160,7 @@ impl Input {
             | VInsn::LoadMap { dst, .. }
             | VInsn::LoadMapValue { dst, .. }
             | VInsn::FrameAddress { dst, .. }
+            | VInsn::UnknownZero { dst }
             | VInsn::Load { dst, .. } => {
                 uses(insn, |reg| self.operands.push(Operand::reg_use(value(reg))));
                 self.operands.push(Operand::reg_def(value(*dst)));

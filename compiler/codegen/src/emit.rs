@@ -127,6 +127,11 @@ impl Writer {
             VInsn::LoadImm64 { imm, .. } => constant(places.dst()?, imm.cast_signed()),
             VInsn::LoadMap { map, .. } => Insn::LoadMap { dst: places.dst()?, map },
             VInsn::LoadMapValue { map, offset, .. } => Insn::LoadMapValue { dst: places.dst()?, map, offset },
+            VInsn::UnknownZero { .. } => {
+                let dst = places.dst()?;
+                self.insns.push((copy(dst, Reg::FP), span));
+                Insn::Alu { op: AluOp::Sub, width: Width::W64, dst, src: Operand::Reg(Reg::FP) }
+            }
             VInsn::FrameAddress { offset, .. } => {
                 self.insns.push((copy(places.dst()?, Reg::FP), span));
                 let (dst, src) = (places.dst()?, Operand::Imm(offset.into()));

@@ -10,7 +10,8 @@ macro_rules! visit_uses {
             VInsn::LoadImm64 { .. }
             | VInsn::LoadMap { .. }
             | VInsn::LoadMapValue { .. }
-            | VInsn::FrameAddress { .. } => {}
+            | VInsn::FrameAddress { .. }
+            | VInsn::UnknownZero { .. } => {}
             VInsn::Mov { src, .. } => visit_operand!(src, $visit),
             VInsn::Neg { src, .. } | VInsn::Swap { src, .. } => $visit(src),
             VInsn::Alu { left, right, .. } => {
@@ -98,6 +99,7 @@ macro_rules! written {
             | VInsn::LoadMap { dst, .. }
             | VInsn::LoadMapValue { dst, .. }
             | VInsn::FrameAddress { dst, .. }
+            | VInsn::UnknownZero { dst }
             | VInsn::Load { dst, .. }
             | VInsn::Call { dst, .. } => Some(dst),
             VInsn::Store { .. } | VInsn::AtomicAdd { .. } => None,
@@ -126,6 +128,7 @@ pub(crate) fn is_pure(insn: &VInsn) -> bool {
         | VInsn::LoadMap { .. }
         | VInsn::LoadMapValue { .. }
         | VInsn::FrameAddress { .. }
+        | VInsn::UnknownZero { .. }
         | VInsn::Load { .. } => true,
         VInsn::Store { .. } | VInsn::AtomicAdd { .. } | VInsn::Call { .. } => false,
     }

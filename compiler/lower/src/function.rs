@@ -441,11 +441,9 @@ impl Lowering<'_> {
         self.mask(dst, sum, mask);
     }
 
-    /// A pointer less itself is a number of which no verifier knows anything.
     pub(crate) fn unknown_zero(&mut self) -> VReg {
-        let (dst, cursor) = (self.fresh(), self.cursor);
-        let right = Operand::Reg(cursor);
-        self.push(VInsn::Alu { op: AluOp::Sub, width: Width::W64, dst, left: cursor, right });
+        let dst = self.fresh();
+        self.push(VInsn::UnknownZero { dst });
         dst
     }
 

@@ -87,6 +87,8 @@ pub enum VInsn {
     LoadMapValue { dst: VReg, map: MapIndex, offset: u32 },
     /// `dst = fp + offset`
     FrameAddress { dst: VReg, offset: i16 },
+    /// `dst = fp - fp`, a zero: of a pointer less itself no verifier knows anything.
+    UnknownZero { dst: VReg },
     /// `dst = *(size *)(base + offset)`
     Load { size: Size, dst: VReg, base: Base, offset: i16 },
     /// `*(size *)(base + offset) = src`

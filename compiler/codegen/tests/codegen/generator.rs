@@ -236,11 +236,12 @@ impl Generator {
     /// Constants and addresses.
     fn fixed(&mut self) {
         let dst = self.destination();
-        let insn = match self.random.below(5) {
+        let insn = match self.random.below(6) {
             0 => VInsn::LoadImm64 { dst, imm: self.random.next() >> self.random.below(64) },
             1 => VInsn::LoadMap { dst, map: MapIndex(self.random.below(3) as u32) },
             2 => VInsn::LoadMapValue { dst, map: MapIndex(0), offset: self.random.below(64) as u32 },
             3 => VInsn::FrameAddress { dst, offset: -8 },
+            4 => VInsn::UnknownZero { dst },
             _ => VInsn::Mov { dst, src: Operand::Imm(self.random.pick(&IMMEDIATES)) },
         };
         self.finish(insn, dst);

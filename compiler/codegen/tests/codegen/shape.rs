@@ -205,8 +205,8 @@ fn a_constant_is_no_reason_to_spill() {
 fn a_zero_that_the_verifier_must_not_know_stays_hidden() {
     let mut code = Builder::new();
     code.function.frame = 8;
-    let context = code.context();
-    let zero = code.alu(AluOp::Sub, context, Reg(context));
+    let zero = code.reg();
+    code.push(VInsn::UnknownZero { dst: zero });
     code.push(VInsn::Store { size: Size::U64, base: Base::Frame, offset: -8, src: Reg(zero) });
     let back = code.reg();
     code.push(VInsn::Load { size: Size::U64, dst: back, base: Base::Frame, offset: -8 });

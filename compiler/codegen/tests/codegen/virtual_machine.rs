@@ -69,6 +69,7 @@ impl Machine {
             VInsn::LoadImm64 { dst, imm } => (dst, imm),
             VInsn::LoadMap { dst, map } => (dst, map_address(map.0, None)),
             VInsn::LoadMapValue { dst, map, offset } => (dst, map_address(map.0, Some(offset))),
+            VInsn::UnknownZero { dst } => (dst, 0),
             VInsn::FrameAddress { dst, offset } => (dst, FRAME.wrapping_add_signed(offset.into())),
             VInsn::Load { size, dst, base, offset } => {
                 (dst, self.world.load(size, self.address(base, offset)))

@@ -16,15 +16,15 @@ use crate::layout::low_bits;
 use crate::rule::{Item, ItemId, Slot, SlotId, Test};
 
 /// So many blocks may be specialised, whatever it is for.
-const BUDGET: usize = 3000;
+pub(super) const BUDGET: usize = 3000;
 
 /// So many states of one decision are told apart beyond that: a long list of simple rules has few.
-const FEW_STATES: u32 = 8;
+const FEW_STATES: u32 = 2;
 
 impl Specialiser<'_> {
     /// The block that goes on with `decision`, knowing `state` (restricted to what matters) or less.
     pub(super) fn generalised(&mut self, decision: Decision, mut state: State) -> Block {
-        if self.flow.blocks.len() < BUDGET || self.states[decision] < FEW_STATES {
+        if self.flow.blocks.len() < BUDGET || self.states[decision] < std::env::var("FEW").map_or(FEW_STATES, |v| v.parse().unwrap()) {
             // Until then it only keeps ways apart.
             state.stored = BitSet::default();
             return self.specialised(decision, state);

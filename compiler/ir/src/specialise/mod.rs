@@ -142,6 +142,8 @@ impl<'a> Specialiser<'a> {
             self.current = block;
             self.fill(decision, state);
         }
+        // Questions that recall their answers are asked of values, over and over.
+        self.flow.hide_tests |= self.flow.blocks.len() >= generalise::BUDGET;
     }
 
     /// The block that goes on with `decision`, knowing `state`.
