@@ -236,7 +236,7 @@ impl Specialiser<'_> {
             self.op(Op::Alu { op, dst, left: content, right: parsing.length });
         }
         self.op(Op::Advance { by: parsing.length });
-        if opens {
+        if opens || self.sparing {
             self.pin(here);
         }
         let mut pending = self.pending_for(target, enclosed, counts);
@@ -261,7 +261,7 @@ impl Specialiser<'_> {
         });
     }
 
-    /// The ways to a packet inside this one are many: the verifier sees one.
+    /// The ways to a packet inside this one, or to any header in a large program, are many: the verifier sees one.
     fn pin(&mut self, here: &Here) {
         let ok = self.new_block();
         let short = self.block_for(here.decision, State { cursor: None, ..here.rest.clone() });

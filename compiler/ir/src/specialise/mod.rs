@@ -49,6 +49,20 @@ pub fn build_flow(
     rules: &RuleProgram,
     options: FlowOptions,
 ) -> Result<Flow, Vec<Diagnostic>> {
+    let flow = specialise(program, rules, options, false)?;
+    if flow.blocks.len() < generalise::BUDGET {
+        return Ok(flow);
+    }
+    specialise(program, rules, options, true)
+}
+
+/// `sparing`: a few instructions more at each header spare the kernel's verifier states.
+fn specialise(
+    program: &Program,
+    rules: &RuleProgram,
+    options: FlowOptions,
+    sparing: bool,
+) -> Result<Flow, Vec<Diagnostic>> {
     let graph = Graph::new(program);
     let decisions = build_decisions(rules);
     let tests = decisions.steps.values().filter(|(step, _)| matches!(step, Step::Test { .. })).count();
@@ -62,7 +76,7 @@ pub fn build_flow(
         cells: PrimaryMap::new(),
         counters: rules.counters,
         rules: rules.rules.rules().len() as u32,
-        hide_tests: tests > MANY_TESTS,
+        hide_tests: sparing || tests > MANY_TESTS,
     };
     let mut specialiser = Specialiser {
         outlook: Outlook { graph: &graph, rules },
@@ -78,6 +92,7 @@ pub fn build_flow(
         headers: HashMap::new(),
         remembered: HashMap::new(),
         claims: options.claims && counts,
+        sparing,
         left: Value::new(0),
         kind: Value::new(0),
         diagnostics: Vec::new(),
@@ -117,6 +132,8 @@ struct Specialiser<'a> {
     remembered: HashMap<(Place, FieldIndex), Value>,
     /// Whether [`Op::Claims`] is asked for.
     claims: bool,
+    /// See [`specialise`].
+    sparing: bool,
     /// How many bytes from the cursor's header on enclosing headers claim, where they claim any.
     left: Value,
     /// What selected the header at the cursor, within a group.
@@ -142,8 +159,6 @@ impl<'a> Specialiser<'a> {
             self.current = block;
             self.fill(decision, state);
         }
-        // Questions that recall their answers are asked of values, over and over.
-        self.flow.hide_tests |= self.flow.blocks.len() >= generalise::BUDGET;
     }
 
     /// The block that goes on with `decision`, knowing `state`.
