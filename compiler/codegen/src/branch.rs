@@ -6,6 +6,7 @@
 //! more targets out of reach. Rounds add islands until none is missing, then remove those that are not needed,
 //! which only shortens distances.
 
+use hashbrown::HashMap;
 use pktc_bpf::{Insn, slots};
 use pktc_diagnostics::Span;
 use pktc_lower::vcode::VBlockId;
@@ -26,8 +27,16 @@ const ISLAND_REACH: usize = 12_000;
 /// Rounds after which the search for islands gives up.
 const MOST_ROUNDS: u32 = 1000;
 
+/// Why there are no distances.
+pub(crate) enum Failure {
+    /// More jumps to different places far away cross one point than islands have room there.
+    TooFar,
+    /// A mistake of the compiler.
+    Broken(&'static str),
+}
+
 /// The machine code of a row: instructions with distances, each with its source.
-pub(crate) fn resolve_distances(row: &Row) -> Result<Vec<(MachineInsn, Span)>, String> {
+pub(crate) fn resolve_distances(row: &Row) -> Result<Vec<(MachineInsn, Span)>, Failure> {
     let mut islands = Islands::new(row);
     for _ in 0..MOST_ROUNDS {
         let places = islands.places(row);
@@ -39,7 +48,7 @@ pub(crate) fn resolve_distances(row: &Row) -> Result<Vec<(MachineInsn, Span)>, S
             return islands.write(row, &places);
         }
     }
-    Err("no end to the search for places for long jumps".into())
+    Err(Failure::TooFar)
 }
 
 fn item_slots(item: &Item) -> usize {
@@ -57,9 +66,27 @@ struct Site {
     fallen_into: bool,
     /// What they lead to.
     targets: Vec<VBlockId>,
+    /// The number of the island to each.
+    numbers: HashMap<VBlockId, usize>,
 }
 
 impl Site {
+    fn new(item: usize, fallen_into: bool) -> Site {
+        Site { item, fallen_into, targets: Vec::new(), numbers: HashMap::new() }
+    }
+
+    fn add(&mut self, target: VBlockId) {
+        self.numbers.insert(target, self.targets.len());
+        self.targets.push(target);
+    }
+
+    /// Keeps the islands of which `used` says so.
+    fn keep(&mut self, used: &[bool]) {
+        let targets = std::mem::take(&mut self.targets);
+        self.numbers.clear();
+        targets.into_iter().zip(used).filter(|(_, used)| **used).for_each(|(target, _)| self.add(target));
+    }
+
     fn slots(&self) -> usize {
         let around = usize::from(self.fallen_into && !self.targets.is_empty());
         around + self.targets.len()
@@ -99,7 +126,7 @@ impl Islands {
         let mut fallen_into = true;
         for (index, (item, _)) in row.items.iter().enumerate() {
             if since >= SITE_DISTANCE || (since >= SITE_DISTANCE / 2 && !fallen_into) {
-                sites.push(Site { item: index, fallen_into, targets: Vec::new() });
+                sites.push(Site::new(index, fallen_into));
                 since = 0;
             }
             since += item_slots(item);
@@ -137,11 +164,11 @@ impl Islands {
     }
 
     /// Adds the islands that jumps lack; whether there were any.
-    fn extend(&mut self, row: &Row, places: &Places) -> Result<bool, String> {
+    fn extend(&mut self, row: &Row, places: &Places) -> Result<bool, Failure> {
         let mut extended = false;
         for (slot, target) in self.jumps(row, places) {
             if let Step::Missing(site) = self.step(row, places, slot, target)? {
-                self.sites[site].targets.push(target);
+                self.sites[site].add(target);
                 extended = true;
             }
         }
@@ -150,7 +177,7 @@ impl Islands {
 
     /// How a jump at `slot` gets on to `target`: straight, or over the furthest island for it that it reaches,
     /// or over one to be made.
-    fn step(&self, row: &Row, places: &Places, slot: usize, target: VBlockId) -> Result<Step, String> {
+    fn step(&self, row: &Row, places: &Places, slot: usize, target: VBlockId) -> Result<Step, Failure> {
         let goal = places.items[row.starts[target]];
         if distance(slot, goal).is_some() {
             return Ok(Step::Target);
@@ -159,7 +186,7 @@ impl Islands {
         for index in self.sites_on_the_way(places, slot, goal) {
             let site = &self.sites[index];
             let start = places.sites[index];
-            if let Some(number) = site.targets.iter().position(|&other| other == target) {
+            if let Some(&number) = site.numbers.get(&target) {
                 if distance(slot, start + site.first_island() + number).is_some() {
                     return Ok(Step::Island(index, number));
                 }
@@ -167,7 +194,7 @@ impl Islands {
                 missing = Some(index);
             }
         }
-        missing.map(Step::Missing).ok_or_else(|| "a jump reaches no place for an island".into())
+        missing.map(Step::Missing).ok_or(Failure::TooFar)
     }
 
     /// The sites between a jump and its goal, the furthest first; without the one that the jump is an island of.
@@ -182,7 +209,7 @@ impl Islands {
 
     /// Removes islands that no jump of the row needs, directly or over other islands: the verifier refuses code
     /// that cannot be reached. Whether there were any.
-    fn drop_unused(&mut self, row: &Row, places: &Places) -> Result<bool, String> {
+    fn drop_unused(&mut self, row: &Row, places: &Places) -> Result<bool, Failure> {
         let mut used: Vec<Vec<bool>> =
             self.sites.iter().map(|site| vec![false; site.targets.len()]).collect();
         for ((item, _), &slot) in row.items.iter().zip(&places.items) {
@@ -199,13 +226,12 @@ impl Islands {
         let mut dropped = false;
         for (site, used) in self.sites.iter_mut().zip(used) {
             dropped |= used.contains(&false);
-            let mut used = used.into_iter();
-            site.targets.retain(|_| used.next().unwrap_or(true));
+            site.keep(&used);
         }
         Ok(dropped)
     }
 
-    fn write(&self, row: &Row, places: &Places) -> Result<Vec<(MachineInsn, Span)>, String> {
+    fn write(&self, row: &Row, places: &Places) -> Result<Vec<(MachineInsn, Span)>, Failure> {
         let mut code = Vec::with_capacity(row.items.len());
         let mut sites = self.sites.iter().zip(&places.sites).peekable();
         for (index, ((item, span), &slot)) in row.items.iter().zip(&places.items).enumerate() {
@@ -236,7 +262,7 @@ impl Islands {
         places: &Places,
         span: Span,
         code: &mut Vec<(MachineInsn, Span)>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Failure> {
         if site.first_island() > 0 {
             code.push((Insn::Goto { target: site.targets.len() as i32 }, span));
         }
@@ -248,13 +274,13 @@ impl Islands {
     }
 
     /// The distance from a jump at `slot` to its target or the island on the way there.
-    fn target(&self, row: &Row, places: &Places, slot: usize, target: VBlockId) -> Result<i32, String> {
+    fn target(&self, row: &Row, places: &Places, slot: usize, target: VBlockId) -> Result<i32, Failure> {
         let goal = match self.step(row, places, slot, target)? {
             Step::Target => places.items[row.starts[target]],
             Step::Island(site, number) => places.sites[site] + self.sites[site].first_island() + number,
-            Step::Missing(_) => return Err("a jump lost its island".into()),
+            Step::Missing(_) => return Err(Failure::Broken("a jump lost its island")),
         };
-        distance(slot, goal).ok_or_else(|| "a jump is too long".into())
+        distance(slot, goal).ok_or(Failure::Broken("a jump is too long"))
     }
 }
 

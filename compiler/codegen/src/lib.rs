@@ -89,7 +89,10 @@ fn generate_program(function: VFunction, options: &CodegenOptions) -> Result<Pro
         peephole::tidy_moves(&mut function);
     }
     let row = layout::lay_out(function, &layout, options.optimise);
-    let code = branch::resolve_distances(&row).map_err(broken)?;
+    let code = branch::resolve_distances(&row).map_err(|failure| match failure {
+        branch::Failure::TooFar => Box::new(too_far(&name, span)),
+        branch::Failure::Broken(what) => broken(what.into()),
+    })?;
     check_length(&name, span, code.iter().map(|(insn, _)| pktc_bpf::slots(insn)).sum(), "")?;
     let program = program(name.clone(), frags, code, stack);
     if cfg!(debug_assertions) {
@@ -130,17 +133,25 @@ fn shortest_length(function: &VFunction) -> usize {
     insns.filter(|(insn, _)| !matches!(insn, VInsn::Mov { .. })).count()
 }
 
+/// What to do about a program that is too long.
+const SPLIT: &str = "put values that many rules compare into a set, or split the rules over several programs";
+
 fn check_length(name: &str, span: Span, slots: usize, more: &str) -> Result<(), Box<Diagnostic>> {
     if slots <= LONGEST_PROGRAM {
         return Ok(());
     }
     let title =
         format!("program `{name}` has {slots} instructions{more}, and kernels take {LONGEST_PROGRAM}");
-    let diagnostic = Diagnostic::error(codes::PROGRAM_TOO_LONG, title, span, "this program is too long")
-        .with_help(
-            "Put values that many rules compare into a set, or split the rules over several programs.",
-        );
+    let diagnostic =
+        Diagnostic::error(codes::PROGRAM_TOO_LONG, title, span, "this program is too long").with_help(SPLIT);
     Err(Box::new(diagnostic))
+}
+
+fn too_far(name: &str, span: Span) -> Diagnostic {
+    let title = format!("program `{name}` is so long that its jumps do not reach their targets");
+    Diagnostic::error(codes::PROGRAM_TOO_LONG, title, span, "this program is too long")
+        .with_note("a jump goes over 32767 instructions at most, and there are too many longer ones")
+        .with_help(SPLIT)
 }
 
 /// A mistake of the compiler that shows in `name`.

@@ -4,7 +4,8 @@ use pktc_bpf::Operand::{Imm, Reg};
 use pktc_bpf::{AluOp, Condition};
 use pktc_diagnostics::{FileId, Span, codes};
 
-use crate::builder::{Builder, OPTIMISED, compile};
+use crate::builder::{Builder, OPTIMISED, PLAIN, compile};
+use crate::long::far_targets;
 
 #[test]
 fn says_how_much_stack_is_missing() {
@@ -46,6 +47,14 @@ fn says_that_a_program_is_too_long() {
     let errors = compile(&code.function, &OPTIMISED).expect_err("more than a million instructions");
     assert_eq!(errors[0].code, codes::PROGRAM_TOO_LONG);
     assert!(errors[0].title.contains("1000001 instructions or more"), "{}", errors[0].title);
+}
+
+#[test]
+fn says_that_jumps_do_not_reach() {
+    let code = far_targets(15_000, 20_000);
+    let errors = compile(&code.function, &PLAIN).expect_err("15,000 jumps over 20,000 instructions");
+    assert_eq!(errors[0].code, codes::PROGRAM_TOO_LONG);
+    assert!(errors[0].title.ends_with("jumps do not reach their targets"), "{}", errors[0].title);
 }
 
 #[test]

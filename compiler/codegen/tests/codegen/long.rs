@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use pktc_bpf::Operand::{Imm, Reg};
 use pktc_bpf::{AluOp, Condition, Helper, Insn, Size};
 use pktc_codegen::module::MachineInsn;
-use pktc_lower::vcode::{Base, VInsn};
+use pktc_lower::vcode::{Base, Terminator, VInsn};
 
 use crate::builder::{Builder, OPTIMISED, PLAIN, check, input};
 use crate::machine;
@@ -100,6 +100,37 @@ fn many_rules_reach_one_tail_and_each_other() {
             let mut packet = input();
             packet[..4].copy_from_slice(&wanted.to_le_bytes());
             assert_eq!(machine::run(&program, &packet).0.verdict, expected, "rule {wanted}");
+        }
+    }
+}
+
+/// Code with `count` targets behind `length` instructions, each of which one branch before them leads to.
+pub(crate) fn far_targets(count: i32, length: usize) -> Builder {
+    let mut code = Builder::new();
+    let field = code.reg();
+    let base = Base::Reg(code.context());
+    code.push(VInsn::Load { size: Size::U32, dst: field, base, offset: 0 });
+    let targets: Vec<_> = (0..count).map(|_| code.block()).collect();
+    for (number, &target) in targets.iter().enumerate() {
+        code.branch(Condition::Eq, field, Imm(number as i32), target);
+    }
+    fill(&mut code, length);
+    let verdicts = std::iter::once(7).chain(1000..1000 + count);
+    for (verdict, &next) in verdicts.zip(&targets) {
+        code.end(Terminator::Exit(Imm(verdict)), next);
+    }
+    code.exit(Imm(1000 + count - 1));
+    code
+}
+
+#[test]
+fn each_of_many_far_targets_is_reached() {
+    let code = far_targets(2_000, 40_000);
+    for program in [code.compile(&OPTIMISED), code.compile(&PLAIN)] {
+        for (wanted, expected) in [(0, 1000), (1_234, 2_234), (1_999, 2_999), (5_000, 7)] {
+            let mut packet = input();
+            packet[..4].copy_from_slice(&i32::to_le_bytes(wanted));
+            assert_eq!(machine::run(&program, &packet).0.verdict, expected, "target {wanted}");
         }
     }
 }
