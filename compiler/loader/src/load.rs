@@ -307,11 +307,9 @@ fn explain(spec: &ProgramSpec<'_>, made_for_frags: bool, error: io::Error, said:
     let said = VerifierLog::new(said);
     let log = if said.gave_up() { Some(said) } else { steps(spec).map(VerifierLog::new) };
     match log {
-        Some(log) => LoadError::Verifier {
-            program: spec.name.to_string(),
-            log,
-            missing: crate::privilege::missing(),
-        },
+        Some(log) => {
+            LoadError::Verifier { program: spec.name.to_string(), log, missing: crate::privilege::missing() }
+        }
         None => LoadError::system(action(), error),
     }
 }

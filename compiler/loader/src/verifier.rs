@@ -35,7 +35,8 @@ impl VerifierLog {
     /// Whether it is no mistake that the verifier found, but gave up.
     pub(crate) fn gave_up(&self) -> bool {
         let reason = self.reason();
-        reason.starts_with("BPF program is too large. Processed ") || reason.ends_with(" jumps is too complex.")
+        reason.starts_with("BPF program is too large. Processed ")
+            || reason.ends_with(" jumps is too complex.")
     }
 
     /// The source line that it was at, as the object's line information has it.

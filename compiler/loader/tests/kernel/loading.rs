@@ -73,7 +73,8 @@ fn the_verifiers_reason_is_told() -> Outcome {
 
 fn what_the_verifier_gives_up_on_comes_with_advice() -> Outcome {
     let error = load(&objects::compile("too_long")?, &LoadOptions::default()).unwrap_err().to_string();
-    let start = "the kernel's verifier refuses program `too_long`: it has more ways than the verifier follows";
+    let start =
+        "the kernel's verifier refuses program `too_long`: it has more ways than the verifier follows";
     assert!(error.starts_with(start) && error.contains("Processed 1000001 insn"), "{error}");
     assert!(error.contains("--access direct") && error.lines().count() == 2, "{error}");
     Ok(())
