@@ -8,6 +8,8 @@ use crate::{Diagnostic, Severity, SourceMap, printable};
 
 /// So many diagnostics of a severity are shown, and of the others how many they are.
 const SHOWN: usize = 100;
+/// Characters of a title, label, note or help.
+const LONGEST: usize = 1000;
 /// So many places are shown beside a diagnostic's own.
 const PLACES: usize = 16;
 
@@ -32,6 +34,14 @@ pub fn render(sources: &SourceMap, diagnostics: &[Diagnostic], color: bool) -> S
     text
 }
 
+/// What a diagnostic says, without what would fill the screen: it may quote a whole source.
+fn said(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => printable(&text[..end]) + "…",
+        None => printable(text),
+    }
+}
+
 fn more(severity: Severity, count: usize) -> String {
     let noun = match severity {
         Severity::Error => "error",
@@ -54,7 +64,7 @@ fn render_one(sources: &SourceMap, diagnostic: &Diagnostic, color: bool, text: &
     let excerpts = Excerpts::new(sources, labels.iter().map(|(_, label)| label.span));
     let labels = labels.into_iter().map(|(style, label)| {
         let (file, range) = (label.span.file.0 as usize, excerpts.range(label.span));
-        cs::Label::new(style, file, range).with_message(printable(&label.text))
+        cs::Label::new(style, file, range).with_message(said(&label.text))
     });
     let converted = convert(diagnostic, labels.collect());
     let done = if color {
@@ -74,11 +84,11 @@ fn convert(diagnostic: &Diagnostic, labels: Vec<cs::Label<usize>>) -> cs::Diagno
         Severity::Warning => cs::Severity::Warning,
         Severity::Note => cs::Severity::Note,
     };
-    let notes = diagnostic.notes.iter().map(|note| printable(note));
-    let help = diagnostic.help.iter().map(|help| format!("help: {}", printable(help)));
+    let notes = diagnostic.notes.iter().map(|note| said(note));
+    let help = diagnostic.help.iter().map(|help| format!("help: {}", said(help)));
     cs::Diagnostic::new(severity)
         .with_code(diagnostic.code.id)
-        .with_message(printable(&diagnostic.title))
+        .with_message(said(&diagnostic.title))
         .with_labels(labels)
         .with_notes(notes.chain(help).collect())
 }
@@ -144,5 +154,11 @@ error[E0100]: `\\x1b[31m\\x00\\u{202e}\\x9bx` is wrong
         let shown = rendered(&text, &spans);
         assert!(shown.ends_with("\n… and 2900 more errors\n") && shown.len() < 100_000, "{}", shown.len());
         assert_eq!(shown.matches("is wrong").count(), 100);
+    }
+
+    #[test]
+    fn long_quotations_are_cut_off() {
+        let shown = rendered(&"x".repeat(5_000), &[(0, 5_000)]);
+        assert!(shown.starts_with(&format!("error[E0100]: `{}…\n", "x".repeat(999))), "{shown}");
     }
 }
