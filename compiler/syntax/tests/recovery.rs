@@ -22,7 +22,9 @@ fn fourteen_mistakes_are_fourteen_messages() {
 #[test]
 fn whatever_comes_in_masses_is_read_in_linear_time() {
     let begun = std::time::Instant::now();
-    for text in ["/*", "“", "“ ", "é", "$ ", "//é", "\"é", "{", "(", "}", "xdp e { ", "rule: ", "\u{1b}", "'x\n"] {
+    for text in
+        ["/*", "“", "“ ", "é", "$ ", "//é", "\"é", "{", "(", "}", "xdp e { ", "rule: ", "\u{1b}", "'x\n"]
+    {
         for before in ["", "xdp e { default pass; "] {
             let (_, diagnostics) = parse(FILE, &format!("{before}{}", text.repeat(200_000)));
             assert!(!diagnostics.is_empty() || text == "//é", "{before}{text}…");
