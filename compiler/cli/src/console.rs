@@ -7,7 +7,7 @@
 use std::fmt::Display;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Stdout, Write};
 
-use pktc_diagnostics::{Diagnostic, Severity, SourceMap};
+use pktc_diagnostics::{Diagnostic, Severity, SourceMap, printable};
 
 use crate::failure::Failure;
 
@@ -96,7 +96,7 @@ impl Console {
 
     /// Says what was done.
     pub(crate) fn note(&self, text: impl Display) {
-        self.to_stderr(&format!("{text}\n"));
+        self.to_stderr(&format!("{}\n", printable(&text.to_string())));
     }
 
     /// Says what the user should know.
@@ -115,6 +115,7 @@ impl Console {
             Severity::Warning => ("warning", 33),
             Severity::Note => ("note", 32),
         };
+        let text = printable(&text.to_string());
         if self.color {
             self.to_stderr(&format!("\x1b[1;{color}m{word}\x1b[0m: {text}\n"));
         } else {

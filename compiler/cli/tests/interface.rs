@@ -3,7 +3,9 @@
 //! Where the kernel does not allow that, the tests are reported as ignored, with the reason.
 
 use std::collections::BTreeMap;
+use std::fs::Permissions;
 use std::net::UdpSocket;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -21,7 +23,7 @@ xdp gate { default pass; rule: tcp.dport == 23 => drop; rule dns: udp.sport == 5
 /// What a test does, in a network namespace.
 type Work = fn() -> Result<(), Failed>;
 
-const TRIALS: [(&str, Work); 11] = [
+const TRIALS: [(&str, Work); 12] = [
     ("a source is attached, kept, and detached", from_a_source),
     ("an object is attached by the name of its program", from_an_object),
     ("the driver decides, and skb mode is never taken silently", native_where_there_is_none),
@@ -32,6 +34,7 @@ const TRIALS: [(&str, Work); 11] = [
     ("counts of several interfaces come together", together),
     ("more programs than the kernel calls directly", too_many),
     ("capabilities are enough to load, and the one for the rest is named", without_root),
+    ("refused loads leave nothing behind, and strangers' pins are not taken", pins_of_refused_loads),
     ("linked programs count as they did alone", linked),
 ];
 
@@ -155,9 +158,12 @@ fn native_where_there_is_none() -> Result<(), Failed> {
     let output = Command::new(env!("CARGO_BIN_EXE_pktc"))
         .args(["load", "gate.pkt", "--iface", "lo", "--program", "gate"])
         .current_dir(session.0.path())
+        // Whatever dispatchers the machine has, and whosever they are.
+        .env("LIBXDP_BPFFS", session.0.path())
         .output()?;
     let stderr = String::from_utf8(output.stderr)?;
     assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(!session.0.path().join("xdp").exists(), "what was made for it is gone");
     assert!(stderr.contains("lo: its driver does not take the program"), "{stderr}");
     assert!(stderr.contains("try `--mode skb`"), "{stderr}");
     session.assert("unload --iface lo", 2, "error: there is no program on lo\n")
@@ -347,29 +353,72 @@ fn too_many() -> Result<(), Failed> {
     Ok(())
 }
 
-/// As nobody, with the capabilities that loading takes.
-fn without_root() -> Result<(), Failed> {
-    const CAPABILITIES: &str = "-all,+bpf,+net_admin,+perfmon";
-    let session = Session::new()?;
-    let folder = session.0.path();
-    std::fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
-    // By another process: a child that another test starts meanwhile would hold the file open for writing.
-    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_pktc")).arg(folder.join("pktc")).status()?;
-    assert!(copied.success());
-    let pktc = |words: &str| {
+/// The capabilities that loading takes.
+const CAPABILITIES: &str = "-all,+bpf,+net_admin,+perfmon";
+
+/// `pktc` as nobody with some capabilities, by a copy that nobody may reach.
+struct Nobody<'a> {
+    session: &'a Session,
+    capabilities: &'a str,
+}
+
+impl Nobody<'_> {
+    fn new<'a>(session: &'a Session, capabilities: &'a str) -> Result<Nobody<'a>, Failed> {
+        let folder = session.0.path();
+        std::fs::set_permissions(folder, Permissions::from_mode(0o755))?;
+        // By another process: a child that another test starts meanwhile would hold the file open for writing.
+        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_pktc")).arg(folder.join("pktc")).status()?;
+        assert!(copied.success());
+        Ok(Nobody { session, capabilities })
+    }
+
+    /// The exit code and standard error.
+    fn pktc(&self, words: &str) -> Result<(Option<i32>, String), Failed> {
+        let (folder, capabilities) = (self.session.0.path(), self.capabilities);
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-        command.args([&format!("--inh-caps={CAPABILITIES}"), &format!("--ambient-caps={CAPABILITIES}")]);
-        command.arg(folder.join("pktc")).args(words.split(' ')).current_dir(folder).output()
-    };
-    let load = format!("load gate.pkt {DIRECT} --program gate");
-    let loaded = pktc(&load)?;
-    let said = String::from_utf8(loaded.stderr)?;
-    assert!(loaded.status.success() && said.contains("attached `gate`"), "{said}");
-    for words in [&load, "status", "unload --iface lo"] {
-        let refused = pktc(words)?;
-        let said = String::from_utf8(refused.stderr)?;
-        assert!(refused.status.code() == Some(2) && said.contains("CAP_SYS_ADMIN"), "{words}: {said}");
+        command.args([&format!("--inh-caps={capabilities}"), &format!("--ambient-caps={capabilities}")]);
+        command.arg(folder.join("pktc")).args(words.split(' ')).current_dir(folder);
+        let output = command.env("LIBXDP_BPFFS", folder.join("pins")).output()?;
+        Ok((output.status.code(), String::from_utf8(output.stderr)?))
     }
-    session.assert("unload --iface lo", 0, "detached `gate` (id N) from lo\n")
+}
+
+fn without_root() -> Result<(), Failed> {
+    let session = Session::new()?;
+    let nobody = Nobody::new(&session, CAPABILITIES)?;
+    let load = format!("load gate.pkt {DIRECT} --program gate");
+    let (code, said) = nobody.pktc(&load)?;
+    assert!(code == Some(0) && said.contains("attached `gate`"), "{said}");
+    for words in [&load, "status", "unload --iface lo"] {
+        let (code, said) = nobody.pktc(words)?;
+        assert!(code == Some(2) && said.contains("CAP_SYS_ADMIN"), "{words}: {said}");
+    }
+    session.assert("unload --iface lo", 0, "detached `gate` (id N) from lo\n")?;
+    let (code, said) = Nobody::new(&session, "-all,+bpf,+net_admin")?.pktc(&load)?;
+    assert!(code == Some(2) && said.contains("missing: CAP_PERFMON"), "{said}");
+    assert!(!said.contains("CAP_BPF") && !said.contains("log"), "{said}");
+    Ok(())
+}
+
+/// With a directory that everybody may write to in place of the bpf file system.
+fn pins_of_refused_loads() -> Result<(), Failed> {
+    let session = Session::new()?;
+    let pins = session.0.path().join("pins");
+    std::fs::create_dir(&pins)?;
+    std::fs::set_permissions(&pins, Permissions::from_mode(0o1777))?;
+    let load = "load gate.pkt --iface lo --program gate";
+    let lacking = Nobody::new(&session, "-all,+bpf,+perfmon")?;
+    // Without the capability, and where there is none that the driver would take.
+    for nobody in [lacking, Nobody::new(&session, CAPABILITIES)?] {
+        let (code, said) = nobody.pktc(load)?;
+        assert_eq!(code, Some(2), "{said}");
+        assert!(std::fs::read_dir(&pins)?.next().is_none(), "{said}");
+    }
+    let own = pins.join("xdp");
+    std::fs::create_dir(&own)?;
+    std::os::unix::fs::chown(&own, Some(1000), None)?;
+    let (code, said) = Nobody::new(&session, CAPABILITIES)?.pktc(load)?;
+    assert!(code == Some(2) && said.contains("belongs to user 1000, who could change what runs"), "{said}");
+    Ok(())
 }

@@ -5,10 +5,12 @@
 
 mod code;
 mod diagnostic;
+mod excerpt;
 mod render;
 mod source;
 
 pub use code::{Code, codes};
 pub use diagnostic::{Diagnostic, Label, Severity, has_errors, sort};
+pub use excerpt::printable;
 pub use render::render;
 pub use source::{FileId, LineColumn, SourceMap, Span};

@@ -82,19 +82,30 @@ impl SourceMap {
     /// Where `span` starts.
     #[must_use]
     pub fn position(&self, span: Span) -> LineColumn {
-        let source = &self.sources[span.file.0 as usize];
-        let line = source.line_starts.partition_point(|&start| start <= span.start);
-        let start = source.line_starts[line - 1] as usize;
-        let column = source.text[start..span.start as usize].chars().count() as u32 + 1;
-        LineColumn { line: line as u32, column }
+        let line = self.line_at(span.file, span.start);
+        let before = Span { end: span.start, ..self.line_span(span.file, line) };
+        LineColumn { line, column: self.snippet(before).chars().count() as u32 + 1 }
+    }
+
+    /// The line (from 1) that byte `at` of `file` lies in.
+    #[must_use]
+    pub fn line_at(&self, file: FileId, at: u32) -> u32 {
+        self.sources[file.0 as usize].line_starts.partition_point(|&start| start <= at) as u32
     }
 
     /// Line `line` (from 1) of `file`, without its line end.
     #[must_use]
-    pub fn line_text(&self, file: FileId, line: u32) -> &str {
+    pub fn line_span(&self, file: FileId, line: u32) -> Span {
         let source = &self.sources[file.0 as usize];
-        let start = source.line_starts[line as usize - 1] as usize;
+        let start = source.line_starts[line as usize - 1];
         let end = source.line_starts.get(line as usize).map_or(source.text.len(), |&next| next as usize);
-        source.text[start..end].trim_end_matches(['\n', '\r'])
+        let text = source.text[start as usize..end].trim_end_matches(['\n', '\r']);
+        Span { file, start, end: start + text.len() as u32 }
+    }
+
+    /// The text of line `line` (from 1) of `file`, without its line end.
+    #[must_use]
+    pub fn line_text(&self, file: FileId, line: u32) -> &str {
+        self.snippet(self.line_span(file, line))
     }
 }

@@ -27,6 +27,7 @@ use crate::link::Program;
 use crate::load::{LoadOptions, LoadedProgram, Mode, Prepared, clears_frags, select};
 use crate::metadata::metadata_of;
 use crate::netlink::Link;
+use crate::privilege;
 use crate::sys::{self, IdKind, ProgramInfo, Role};
 
 /// What to install, and how.
@@ -85,6 +86,7 @@ pub fn install(
         let names = image.programs.iter().map(|program| program.name.clone()).collect();
         return Err(LoadError::SeveralPrograms(names).into());
     };
+    check_privileges(&program.name)?;
     let installation = Installation { image: &image, metadata: metadata.as_ref(), program, options };
     match installation.run(interfaces, false) {
         // The driver may take no packets in several buffers; it has none, then.
@@ -93,6 +95,15 @@ pub fn install(
         }
         result => result,
     }
+}
+
+/// Before anything is made: of a missing capability the kernel says little, and of one the verifier says something else.
+fn check_privileges(program: &str) -> Result<(), LoadError> {
+    let missing = privilege::missing();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(LoadError::Privilege { action: format!("loading program `{program}`"), missing })
 }
 
 /// What becomes of an interface.
@@ -171,13 +182,15 @@ impl Installation<'_> {
 
     /// The lock on dispatchers, if there are or may be any.
     fn pins(&self, notes: &mut Vec<String>) -> Result<Option<Pins>, AttachError> {
+        let locking = |error: io::Error| failed("locking the pins of dispatchers", error.into());
         if !self.options.direct {
+            Pins::check_owner().map_err(locking)?;
             match Pins::lock() {
                 Ok(pins) => return Ok(Some(pins)),
                 Err(error) => notes.push(format!("programs cannot share the interface ({error})")),
             }
         }
-        Pins::lock_existing().map_err(|error| failed("locking the pins of dispatchers", error.into()))
+        Pins::lock_existing().map_err(locking)
     }
 
     fn plan(&self, name: &str, pins: Option<&Pins>, notes: &mut Vec<String>) -> Result<Planned, AttachError> {

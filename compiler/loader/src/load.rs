@@ -241,7 +241,7 @@ impl<'a> Prepared<'a> {
         let mut log = vec![0; SMALL_LOG];
         let fd = match sys::program_load(&spec, LOG_STATISTICS, &mut log) {
             Ok(fd) => fd,
-            Err(error) => return Err(explain(&spec, program.frags, error)),
+            Err(error) => return Err(explain(&spec, program.frags, error, log_text(&log))),
         };
         let info = sys::program_info(fd.as_fd())
             .map_err(|error| LoadError::system(format!("asking about program `{}`", program.name), error))?;
@@ -287,9 +287,10 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Finds out why a program was refused, by loading it once more with the verifier's log. One made for packets in
-/// several buffers calls helpers that came together with those, whether or not the flag is set.
-fn explain(spec: &ProgramSpec<'_>, made_for_frags: bool, error: io::Error) -> LoadError {
+/// Finds out why a program was refused, by loading it once more with the verifier's log of all steps; of one that it
+/// gave up on, what it `said` without them is enough. One made for packets in several buffers calls helpers that came
+/// together with those, whether or not the flag is set.
+fn explain(spec: &ProgramSpec<'_>, made_for_frags: bool, error: io::Error, said: String) -> LoadError {
     let action = || format!("loading program `{}`", spec.name);
     if made_for_frags && error.raw_os_error() != Some(libc::EPERM) && !takes_frags() {
         return LoadError::TooOld {
@@ -303,12 +304,12 @@ fn explain(spec: &ProgramSpec<'_>, made_for_frags: bool, error: io::Error) -> Lo
     if error.raw_os_error() == Some(libc::EPERM) {
         return LoadError::system(action(), error);
     }
-    match steps(spec) {
-        Some(log) => LoadError::Verifier {
-            program: spec.name.to_string(),
-            log: VerifierLog::new(log),
-            missing: crate::privilege::missing(),
-        },
+    let said = VerifierLog::new(said);
+    let log = if said.gave_up() { Some(said) } else { steps(spec).map(VerifierLog::new) };
+    match log {
+        Some(log) => {
+            LoadError::Verifier { program: spec.name.to_string(), log, missing: crate::privilege::missing() }
+        }
         None => LoadError::system(action(), error),
     }
 }

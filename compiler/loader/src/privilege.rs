@@ -47,7 +47,12 @@ pub(crate) fn advice(missing: &[&str]) -> String {
                 reached its limit of locked memory (`ulimit -l`), or it is locked down, or this is a container"
             .into();
     }
-    format!("missing: {}; run as root, or give the process these capabilities", missing.join(", "))
+    let why = if missing.contains(&"CAP_PERFMON") {
+        " (without CAP_PERFMON the verifier forbids arithmetic with pointers; CAP_SYS_ADMIN has it in it)"
+    } else {
+        ""
+    };
+    format!("missing: {}{why}; run as root, or give the process these capabilities", missing.join(", "))
 }
 
 #[cfg(test)]
@@ -64,7 +69,8 @@ mod tests {
 
     #[test]
     fn advice_names_what_is_missing() {
-        assert!(advice(&["CAP_BPF"]).contains("missing: CAP_BPF"));
+        assert!(advice(&["CAP_BPF"]).contains("missing: CAP_BPF; run as root"));
+        assert!(advice(&["CAP_PERFMON"]).contains("forbids arithmetic with pointers"));
         assert!(advice(&[]).contains("limit of locked memory"));
     }
 }

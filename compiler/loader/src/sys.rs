@@ -610,6 +610,12 @@ pub(crate) fn since_boot() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
+/// The user whose rights this process has.
+pub(crate) fn effective_user() -> u32 {
+    // SAFETY: it takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
 /// Lifts the limit of locked memory, which kernels before 5.11 charge maps and programs to. Without the
 /// privilege nothing changes: newer kernels do not need it, and on older ones the load says so.
 pub(crate) fn raise_memlock() {

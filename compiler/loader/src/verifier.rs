@@ -32,6 +32,13 @@ impl VerifierLog {
         self.lines().next_back().unwrap_or("the kernel gives no reason")
     }
 
+    /// Whether it is no mistake that the verifier found, but gave up.
+    pub(crate) fn gave_up(&self) -> bool {
+        let reason = self.reason();
+        reason.starts_with("BPF program is too large. Processed ")
+            || reason.ends_with(" jumps is too complex.")
+    }
+
     /// The source line that it was at, as the object's line information has it.
     #[must_use]
     pub fn source_line(&self) -> Option<&str> {
@@ -52,6 +59,15 @@ pub(crate) fn processed(log: &str) -> Option<u32> {
 
 impl fmt::Display for VerifierLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.gave_up() {
+            return write!(
+                f,
+                "it has more ways than the verifier follows, which gives up behind 1,000,000 instructions ({})\n  \
+                 build it with `--access direct` where no packets come in several buffers, split its rules over \
+                 several programs, or let fewer rules ask for options and extension headers",
+                self.reason()
+            );
+        }
         write!(f, "{}", self.reason())?;
         if let Some(line) = self.source_line() {
             write!(f, "\n  at the source line: {line}")?;
@@ -89,6 +105,18 @@ mod tests {
         let shown = log.to_string();
         assert!(shown.starts_with("R2 offset is outside of the packet\n  at the source line: drop if"));
         assert!(!shown.contains("verification time"));
+    }
+
+    #[test]
+    fn what_is_too_much_for_it_comes_with_advice() {
+        let text = "R0=1 R1=ctx()\nBPF program is too large. Processed 1000001 insn\n\
+            verification time 700000 usec\nprocessed 1000001 insns (limit 1000000) max_states_per_insn 24\n";
+        for log in [text, "The sequence of 8193 jumps is too complex.\n"] {
+            let log = VerifierLog::new(log.into());
+            let shown = log.to_string();
+            assert!(shown.contains(log.reason()) && shown.contains("--access direct"), "{shown}");
+            assert!(shown.contains("split its rules") && !shown.contains("R0=1"), "{shown}");
+        }
     }
 
     #[test]

@@ -316,8 +316,25 @@ impl<'a> Checker<'a> {
             let ty = if left.ty == right.ty { left.ty } else { Type::Uint { bits: 64 } };
             return Some(Expr { kind: ExprKind::Const(Value::Uint(value)), ty, span });
         }
+        if op == BinaryOp::Subtract {
+            self.warn_if_below_zero(&left, &right, span);
+        }
         let kind = ExprKind::Binary { op, left: Box::new(left), right: Box::new(right) };
         Some(Expr { kind, ty: Type::Uint { bits: 64 }, span })
+    }
+
+    /// Warns of a difference that has no value in any packet, so that nothing that is asked of it holds.
+    fn warn_if_below_zero(&mut self, left: &Expr, right: &Expr, span: Span) {
+        let ExprKind::Const(Value::Uint(subtracted)) = right.kind else { return };
+        let most = arithmetic::upper_bound(&self.program, left);
+        if subtracted <= most {
+            return;
+        }
+        let title = format!("`{}` never has a value", self.text(span));
+        let note =
+            format!("`{}` is at most {most}, and a difference below zero has no value", self.text(left.span));
+        let diagnostic = Diagnostic::warning(codes::ALWAYS, title, span, "always below zero");
+        self.report(diagnostic.with_note(note).with_help("correct the number, or remove what depends on it"));
     }
 
     fn no_result(&mut self, a: u64, b: u64, span: Span) {

@@ -230,6 +230,9 @@ fn normalise(path: &str) -> String {
             _ => parts.push(part),
         }
     }
-    let root = if path.starts_with('/') { "/" } else { "" };
-    format!("{root}{}", parts.join("/"))
+    match (path.starts_with('/'), parts.join("/")) {
+        (true, rest) => format!("/{rest}"),
+        (false, rest) if rest.is_empty() => ".".to_owned(),
+        (false, rest) => rest,
+    }
 }

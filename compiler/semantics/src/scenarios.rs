@@ -15,6 +15,9 @@ use crate::typed::{
 /// The most bytes that `payload`, `pad` and `cut` take.
 const MAX_BYTES: u64 = 65_535;
 
+/// The most that one `repeat` sends: a test ends in a time that somebody waits for.
+const MAX_SENT: u64 = 100_000;
+
 impl<'a> Checker<'a> {
     /// Checks the tests.
     pub(crate) fn tests(&mut self) {
@@ -110,9 +113,8 @@ impl<'a> Checker<'a> {
                     self.not_yet("a clock in tests (`every`)", every.span);
                 }
                 let count = repeat.map_or(1, |(count, _)| count);
-                if let Some((0, span)) = repeat {
-                    let title = "nothing is sent";
-                    self.report(Diagnostic::error(codes::BAD_OUTCOME, title, *span, "repeat at least once"));
+                if let Some((count, span)) = repeat {
+                    self.check_repeat(*count, *span);
                 }
                 *sent = Some(count);
                 let packet = self.packet(packet, unit)?;
@@ -144,6 +146,15 @@ impl<'a> Checker<'a> {
             return None;
         };
         Some(StepKind::Replay { file: join(&self.units[unit].path, name), span: file.span })
+    }
+
+    fn check_repeat(&mut self, count: u64, span: Span) {
+        let (title, label) = match count {
+            0 => ("nothing is sent".to_owned(), "repeat at least once".to_owned()),
+            1..=MAX_SENT => return,
+            _ => (format!("a packet is not sent {count} times"), format!("at most {MAX_SENT} times")),
+        };
+        self.report(Diagnostic::error(codes::BAD_OUTCOME, title, span, label));
     }
 
     fn check_counts(&mut self, outcomes: &[ast::Outcome], sent: Option<u64>, span: Span) {

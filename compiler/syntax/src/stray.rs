@@ -64,7 +64,10 @@ fn advice(text: &str, first: char) -> &'static str {
     }
 }
 
-/// To the closing quotation mark, if it stands in the same line.
+/// What may stand in quotation marks, in bytes: a line full of marks is not searched to its end for each.
+const QUOTED: usize = 256;
+
+/// To the closing quotation mark, if it stands in the same line and not far away.
 fn skip_quoted(lexer: &mut Lexer<Token>, open: char) {
     let close = match open {
         '“' | '„' => '”',
@@ -72,8 +75,9 @@ fn skip_quoted(lexer: &mut Lexer<Token>, open: char) {
         '«' => '»',
         other => other,
     };
-    let line = lexer.remainder().lines().next().unwrap_or("");
-    if let Some(at) = line.find(close) {
+    let near = lexer.remainder().char_indices().take_while(|&(at, other)| at < QUOTED && other != '\n');
+    let closing = near.into_iter().find(|&(_, other)| other == close);
+    if let Some((at, _)) = closing {
         lexer.bump(at + close.len_utf8());
     }
 }

@@ -20,6 +20,21 @@ fn fourteen_mistakes_are_fourteen_messages() {
 }
 
 #[test]
+fn whatever_comes_in_masses_is_read_in_linear_time() {
+    let begun = std::time::Instant::now();
+    for text in
+        ["/*", "“", "“ ", "é", "$ ", "//é", "\"é", "{", "(", "}", "xdp e { ", "rule: ", "\u{1b}", "'x\n"]
+    {
+        for before in ["", "xdp e { default pass; "] {
+            let (_, diagnostics) = parse(FILE, &format!("{before}{}", text.repeat(200_000)));
+            assert!(!diagnostics.is_empty() || text == "//é", "{before}{text}…");
+        }
+    }
+    // Where it is not, seconds become minutes.
+    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
+}
+
+#[test]
 fn what_is_right_around_a_mistake_is_kept() {
     let (tree, diagnostics) = parse(FILE, include_str!("mistakes/fourteen.pkt"));
     assert_eq!(diagnostics.len(), 14);

@@ -27,14 +27,23 @@ pub struct Capture {
 /// A packet as it was captured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CapturedPacket {
-    /// When, in nanoseconds since 1970; 0 where the file does not say (pcapng's simple packets).
-    pub time_ns: u64,
+    /// When, in nanoseconds since 1970; 0 where the file does not say (pcapng's simple packets). A pcapng's clock may
+    /// start at any second and count in any unit, so 64 bits are not enough.
+    pub time_ns: i128,
     /// Its length on the wire; [`data`](Self::data) is shorter where the capture cut it.
     pub original_length: u32,
     /// The interface, numbered from 0 in the order in which the file describes them.
     pub interface: u32,
     /// The bytes that were captured.
     pub data: Vec<u8>,
+}
+
+impl CapturedPacket {
+    /// The time that programs see, held at the ends of what their clock can say.
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        u64::try_from(self.time_ns.max(0)).unwrap_or(u64::MAX)
+    }
 }
 
 /// Why a capture cannot be used at all. The text is a sentence without the file's name.

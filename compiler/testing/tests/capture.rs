@@ -218,12 +218,15 @@ fn pcapng_with_simple_and_obsolete_packets() {
 
 #[test]
 fn extreme_clocks_do_not_overflow() {
-    for (resolution, expected) in [(0, u64::MAX), (0x7f, 0), (0xff, 2_000_000_000), (0x80, u64::MAX)] {
+    let seconds = i128::from(u64::MAX) * 1_000_000_000;
+    for (resolution, expected) in [(0, seconds), (0x7f, 0), (0xff, 2_000_000_000), (0x80, seconds)] {
         let order = Order::Big;
         let clock = option(order, 9, &[resolution]);
         let file = [section(order), interface(order, 1, &clock), enhanced(order, 0, u64::MAX, b"a")].concat();
-        let time = capture::read(&file).unwrap().packets[0].time_ns;
-        assert!(time.abs_diff(expected) <= 1, "{resolution:#x}: {time}");
+        let packet = &capture::read(&file).unwrap().packets[0];
+        assert!(packet.time_ns.abs_diff(expected) <= 1, "{resolution:#x}: {}", packet.time_ns);
+        let now = u64::try_from(expected).unwrap_or(u64::MAX);
+        assert!(packet.now().abs_diff(now) <= 1, "{resolution:#x}: {}", packet.now());
     }
 }
 

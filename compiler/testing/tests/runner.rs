@@ -70,6 +70,12 @@ fn tests_that_hold() {
 }
 
 #[test]
+fn names_do_not_command_terminals() {
+    let (ok, text) = tested(&format!("{EDGE} test \"\u{1b}[31mred\" {{ send eth; expect pass; }}"));
+    assert!(ok && text.starts_with("test \\x1b[31mred ... ok\n"), "{text}");
+}
+
+#[test]
 fn what_failed_is_shown_where_it_is_expected() {
     let (ok, text) = tested(&format!(
         "{EDGE}

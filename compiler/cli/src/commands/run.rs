@@ -61,7 +61,7 @@ fn decide(
     packet: &CapturedPacket,
     console: &Console,
 ) -> Result<Option<Decision>, Failure> {
-    let env = Env { now: packet.time_ns, ..Env::default() };
+    let env = Env { now: packet.now(), ..Env::default() };
     match engine.run(&packet.data, &env) {
         Ok(decision) => Ok(Some(decision)),
         Err(EngineError::Unsupported(reason)) => {

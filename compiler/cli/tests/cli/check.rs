@@ -68,6 +68,15 @@ fn one_wrong_file_does_not_hide_the_next() {
 }
 
 #[test]
+fn a_directory_in_place_of_a_file() {
+    let text =
+        b"use \".\";\nuse \"sub/..\";\nset s = file \".\";\nset t = file \"sub\";\nxdp e { default pass; }\n";
+    let session = Session::with(&[("here.pkt", text), ("sub/file", b"")]);
+    let transcript = session.pktc(&["check", "here.pkt"]);
+    assert_eq!(transcript.stderr.matches("^ it is a directory\n").count(), 4, "{}", transcript.stderr);
+}
+
+#[test]
 fn what_is_no_source() {
     let session = Session::with(&[("latin1.pkt", b"// caf\xe9\n"), ("sub/file", b"")]);
     session.pktc(&["check", "latin1.pkt"]).assert(

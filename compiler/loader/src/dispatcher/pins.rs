@@ -22,10 +22,23 @@ use std::path::{Path, PathBuf};
 
 use crate::sys;
 
+const ROOT: u32 = 0;
+
 /// The directory of dispatchers, held: nobody else reads or changes it meanwhile.
 pub(crate) struct Pins {
     directory: PathBuf,
-    _lock: File,
+    lock: File,
+    /// Whether this made the directory.
+    made: bool,
+}
+
+/// A directory that was made for nothing goes again; the kernel keeps one with pins in it.
+impl Drop for Pins {
+    fn drop(&mut self) {
+        if self.made {
+            let _ = fs::remove_dir(&self.directory);
+        }
+    }
 }
 
 /// The bpf file system: `LIBXDP_BPFFS` moves it, as for libxdp.
@@ -38,19 +51,49 @@ fn make(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
 }
 
+/// Refuses a directory whose owner could put other programs in the place of those pinned there.
+fn check_owner(directory: &Path) -> io::Result<()> {
+    let owner = fs::symlink_metadata(directory)?.uid();
+    if owner == ROOT || owner == sys::effective_user() {
+        return Ok(());
+    }
+    let directory = directory.display();
+    let message = format!(
+        "`{directory}` belongs to user {owner}, who could change what runs; remove it (`rm -r {directory}`), or attach \
+         the program alone (`--direct`)"
+    );
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
+}
+
 impl Pins {
+    /// Checks that the directory is nobody's who must not change what runs.
+    pub(crate) fn check_owner() -> io::Result<()> {
+        match check_owner(&file_system().join("xdp")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            checked => checked,
+        }
+    }
+
     /// Waits for the lock, and makes the directory if there is none.
     pub(crate) fn lock() -> io::Result<Self> {
-        let directory = file_system().join("xdp");
-        match make(&directory) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(explain(error)),
-            _ => Pins::held(directory),
+        loop {
+            let directory = file_system().join("xdp");
+            let made = match make(&directory) {
+                Ok(()) => true,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+                Err(error) => return Err(explain(error)),
+            };
+            match Pins::held(directory, made) {
+                // Who made it did not need it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                held => return held,
+            }
         }
     }
 
     /// Waits for the lock; `None`: there is no directory, so no dispatcher, or it is not for this process.
     pub(crate) fn lock_existing() -> io::Result<Option<Self>> {
-        match Pins::held(file_system().join("xdp")) {
+        match Pins::held(file_system().join("xdp"), false) {
             Ok(pins) => Ok(Some(pins)),
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) =>
@@ -61,10 +104,15 @@ impl Pins {
         }
     }
 
-    fn held(directory: PathBuf) -> io::Result<Self> {
-        let lock = File::open(&directory)?;
-        lock.lock()?;
-        Ok(Pins { directory, _lock: lock })
+    fn held(directory: PathBuf, made: bool) -> io::Result<Self> {
+        check_owner(&directory)?;
+        let pins = Pins { lock: File::open(&directory)?, directory, made };
+        pins.lock.lock()?;
+        match pins.lock.metadata()?.nlink() {
+            // It was removed meanwhile.
+            0 => Err(io::ErrorKind::NotFound.into()),
+            _ => Ok(pins),
+        }
     }
 
     /// Opens the program in place `place` of a dispatcher.

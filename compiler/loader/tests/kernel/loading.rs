@@ -14,6 +14,10 @@ pub(crate) fn trials() -> Vec<Trial> {
             an_unknown_program_is_refused_with_the_names,
         ),
         kernel_test("the_verifiers_reason_is_told", the_verifiers_reason_is_told),
+        kernel_test(
+            "what_the_verifier_gives_up_on_comes_with_advice",
+            what_the_verifier_gives_up_on_comes_with_advice,
+        ),
         kernel_test("programs_of_other_hooks_are_refused", programs_of_other_hooks_are_refused),
         kernel_test("metadata_is_bound_and_read_back", metadata_is_bound_and_read_back),
         kernel_test("skb_mode_clears_the_flag_for_fragments", skb_mode_clears_the_flag_for_fragments),
@@ -64,6 +68,15 @@ fn the_verifiers_reason_is_told() -> Outcome {
     assert!(log.full().contains("invalid access to packet"), "{log:?}");
     assert!(log.source_line().unwrap().starts_with("return data[20] == 1"), "{log}");
     assert!(error.to_string().starts_with("the kernel's verifier refuses program `unchecked`: R1 "));
+    Ok(())
+}
+
+fn what_the_verifier_gives_up_on_comes_with_advice() -> Outcome {
+    let error = load(&objects::compile("too_long")?, &LoadOptions::default()).unwrap_err().to_string();
+    let start =
+        "the kernel's verifier refuses program `too_long`: it has more ways than the verifier follows";
+    assert!(error.starts_with(start) && error.contains("Processed 1000001 insn"), "{error}");
+    assert!(error.contains("--access direct") && error.lines().count() == 2, "{error}");
     Ok(())
 }
 

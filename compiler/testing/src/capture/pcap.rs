@@ -67,7 +67,7 @@ fn convert(record: RawPcapPacket<'_>, resolution: TsResolution) -> CapturedPacke
         TsResolution::NanoSecond => 1,
     };
     CapturedPacket {
-        time_ns: u64::from(record.ts_sec) * 1_000_000_000 + u64::from(record.ts_frac) * unit,
+        time_ns: i128::from(record.ts_sec) * 1_000_000_000 + i128::from(record.ts_frac) * unit,
         original_length: record.orig_len,
         interface: 0,
         data: record.data.into_owned(),

@@ -201,11 +201,10 @@ fn frequency(resolution: u8) -> u128 {
 }
 
 impl Clock {
-    /// The time of `units`, held at the ends of what fits.
-    fn nanoseconds(self, units: u64) -> u64 {
+    /// The time of `units`; a second each, in the coarsest clock, are 10^28 nanoseconds.
+    fn nanoseconds(self, units: u64) -> i128 {
         let since = u128::from(units) * 1_000_000_000 / self.frequency;
-        let total = since as i128 + i128::from(self.offset) * 1_000_000_000;
-        u64::try_from(total.max(0)).unwrap_or(u64::MAX)
+        since as i128 + i128::from(self.offset) * 1_000_000_000
     }
 }
 

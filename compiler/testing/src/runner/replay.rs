@@ -154,7 +154,7 @@ fn lines(
     capture: &Capture,
 ) -> Result<Vec<Line>, Stopped> {
     let line = |(index, packet): (usize, &capture::CapturedPacket)| {
-        let env = Env { now: packet.time_ns, ..Env::default() };
+        let env = Env { now: packet.now(), ..Env::default() };
         match session.run(&packet.data, &env, span) {
             Ok(decision) => {
                 let rule = &session.rules.info(decision.rule).identity;

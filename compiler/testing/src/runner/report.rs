@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use pktc_diagnostics::{Diagnostic, SourceMap, Span, render};
+use pktc_diagnostics::{Diagnostic, SourceMap, Span, printable, render};
 
 /// What came of one test.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ impl Report {
                 TestResult::Ignored(reason) => (format!("ignored, {reason}"), &mut ignored),
             };
             *count += 1;
-            add(&mut text, format_args!("test {name} ... {word}\n"));
+            add(&mut text, format_args!("test {} ... {word}\n", printable(name)));
             if let TestResult::Failed(diagnostics) = result {
                 add(&mut text, format_args!("\n{}\n", render(sources, diagnostics, color).trim_end()));
                 text.push('\n');

@@ -17,7 +17,7 @@ use crate::rows::print_rows;
 pub(super) struct Table {
     packets: Vec<[String; 5]>,
     verdicts: BTreeMap<&'static str, usize>,
-    first_ns: Option<u64>,
+    first_ns: Option<i128>,
 }
 
 impl Table {
@@ -77,8 +77,21 @@ fn totals(report: &Report<'_>, counters: &[(u64, u64)]) -> Vec<[String; 4]> {
 }
 
 /// Seconds since the first packet; a capture may go back in time.
-fn seconds(time_ns: u64, first_ns: u64) -> String {
+fn seconds(time_ns: i128, first_ns: i128) -> String {
     let sign = if time_ns < first_ns { "-" } else { "" };
     let microseconds = time_ns.abs_diff(first_ns) / 1_000;
     format!("{sign}{}.{:06}", microseconds / 1_000_000, microseconds % 1_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_differences_however_far_apart() {
+        assert_eq!(seconds(1_500_000_000, 0), "1.500000");
+        let last = i128::from(u64::MAX) * 1_000;
+        assert_eq!(seconds(0, last), "-18446744073709.551615");
+        assert_eq!(seconds(last, -1_000), "18446744073709.551616");
+    }
 }
