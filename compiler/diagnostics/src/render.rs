@@ -1,5 +1,7 @@
 //! Diagnostics as text, through codespan-reporting.
 
+use std::collections::BTreeMap;
+
 use codespan_reporting::diagnostic as cs;
 use codespan_reporting::term;
 
@@ -17,18 +19,15 @@ const PLACES: usize = 16;
 #[must_use]
 pub fn render(sources: &SourceMap, diagnostics: &[Diagnostic], color: bool) -> String {
     let mut text = String::new();
-    let mut severities = [(Severity::Error, 0), (Severity::Warning, 0), (Severity::Note, 0)];
+    let mut counts = BTreeMap::new();
     for diagnostic in diagnostics {
-        let count = severities.iter_mut().find(|(severity, _)| *severity == diagnostic.severity);
-        let shown = count.is_none_or(|(_, count)| {
-            *count += 1;
-            *count <= SHOWN
-        });
-        if shown {
+        let count = counts.entry(diagnostic.severity).or_insert(0);
+        *count += 1;
+        if *count <= SHOWN {
             render_one(sources, diagnostic, color, &mut text);
         }
     }
-    for (severity, count) in severities.into_iter().filter(|&(_, count)| count > SHOWN) {
+    for (severity, count) in counts.into_iter().filter(|&(_, count)| count > SHOWN) {
         text += &more(severity, count - SHOWN);
     }
     text

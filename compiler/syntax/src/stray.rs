@@ -75,9 +75,8 @@ fn skip_quoted(lexer: &mut Lexer<Token>, open: char) {
         '«' => '»',
         other => other,
     };
-    let near = lexer.remainder().char_indices().take_while(|&(at, other)| at < QUOTED && other != '\n');
-    let closing = near.into_iter().find(|&(_, other)| other == close);
-    if let Some((at, _)) = closing {
+    let mut near = lexer.remainder().char_indices().take_while(|&(at, other)| at < QUOTED && other != '\n');
+    if let Some((at, _)) = near.find(|&(_, other)| other == close) {
         lexer.bump(at + close.len_utf8());
     }
 }
