@@ -4,7 +4,8 @@ use pktc_bpf::{AluOp, Condition, Width};
 use pktc_semantics::exclude_each_other;
 use pktc_semantics::typed::{Expr, ExprKind, HeaderId, Next, NextKind, Scope, UnionId};
 
-use super::parse::{Parsing, shortest, static_length};
+use super::bounds::{shortest, static_length};
+use super::parse::Parsing;
 use super::state::{Counts, Pending, State};
 use super::{Here, Specialiser};
 use crate::flow::{Arg, Block, End, Op, Value};
@@ -298,7 +299,7 @@ impl Specialiser<'_> {
     /// `kind` = what selected the group's first member. The verifier would walk the group once for each value.
     fn note_kind(&mut self, parsing: &mut Parsing<'_>, following: &Following) {
         let NextKind::By { value, .. } = &parsing.header.next[following.next].kind else { return };
-        let mask = super::number::most(parsing.header, Some(value));
+        let mask = super::bounds::most(parsing.header, Some(value));
         let src = self.own_number(parsing, value);
         self.op(Op::Forget { dst: self.kind, src, mask });
         for &(offset, size, slot) in &parsing.wanted {

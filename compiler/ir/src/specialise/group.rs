@@ -12,7 +12,8 @@ use pktc_semantics::typed::{
     Expr, ExprKind, Header, HeaderId, Next, NextKind, Scope, Target, UnionFieldKind, UnionId,
 };
 
-use super::parse::{Parsing, hangs_on, shortest};
+use super::bounds::shortest;
+use super::parse::{Parsing, hangs_on};
 use super::state::{Counts, Pending, State};
 use super::{Here, Specialiser};
 use crate::flow::{Arg, Block, End, Op, Value};
@@ -361,7 +362,7 @@ impl Specialiser<'_> {
         for slot in self.group_slots(group, here) {
             let Slot::Member { index, field, .. } = self.outlook.rules.slots[slot] else { continue };
             let Some(value) = self.member_field(group, shape, field) else { continue };
-            let mask = super::number::most(parsing.header, Some(&value));
+            let mask = super::bounds::most(parsing.header, Some(&value));
             let src = self.own_number(parsing, &value);
             let dst = self.slot(slot);
             self.at_index(group, index, |this| this.forget(dst, src, mask));
@@ -442,8 +443,8 @@ impl Specialiser<'_> {
         let lengths = members.iter().map(|&member| {
             let header = self.outlook.graph.header(member);
             let (shortest, length) = (u64::from(shortest(header, header.needs)), header.length.as_ref());
-            let zeros = length.map_or(shortest.trailing_zeros(), super::number::zeros);
-            (super::number::most(header, length).max(shortest), zeros)
+            let zeros = length.map_or(shortest.trailing_zeros(), super::bounds::zeros);
+            (super::bounds::most(header, length).max(shortest), zeros)
         });
         let (most, zeros) =
             lengths.fold((0, 64), |(most, zeros), (more, fewer)| (most.max(more), zeros.min(fewer)));

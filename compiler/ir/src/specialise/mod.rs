@@ -9,6 +9,7 @@
 //! Where a header is present, the slots that decisions ahead read are loaded at once, so no decision needs the
 //! cursor, and nothing behind the parse holds a pointer.
 
+mod bounds;
 mod follow;
 mod generalise;
 mod group;

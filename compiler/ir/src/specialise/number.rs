@@ -3,10 +3,11 @@
 
 use pktc_bpf::{AluOp, Condition, Size, Width};
 use pktc_semantics::typed::{
-    BinaryOp, CompareOp, Element, Expr, ExprKind, FieldIndex, Header, Index, Instance, Position, SetId,
+    BinaryOp, CompareOp, Element, Expr, ExprKind, FieldIndex, Index, Instance, Position, SetId,
     Value as Constant,
 };
 
+use super::bounds::{least, most};
 use super::parse::Parsing;
 use super::{Here, Specialiser};
 use crate::flow::{Arg, Block, End, Op, Value};
@@ -519,7 +520,7 @@ impl Specialiser<'_> {
     }
 }
 
-fn fold(op: BinaryOp, left: u64, right: u64) -> u64 {
+pub(super) fn fold(op: BinaryOp, left: u64, right: u64) -> u64 {
     match op {
         BinaryOp::Or => left | right,
         BinaryOp::Xor => left ^ right,
@@ -551,77 +552,5 @@ fn mirrored(op: CompareOp) -> CompareOp {
         CompareOp::LessEqual => CompareOp::GreaterEqual,
         CompareOp::Greater => CompareOp::Less,
         CompareOp::GreaterEqual => CompareOp::LessEqual,
-    }
-}
-
-/// The least value that `expr` can have where the header's `valid` clauses hold.
-pub(super) fn least(header: &Header, expr: Option<&Expr>) -> u64 {
-    let Some(expr) = expr else { return 0 };
-    match &expr.kind {
-        ExprKind::Const(Constant::Uint(value)) => *value,
-        ExprKind::Own(field) => header.valid.iter().map(|valid| bound(valid, *field)).max().unwrap_or(0),
-        ExprKind::Binary { op, left, right } => {
-            let (left, right) = (least(header, Some(left)), least(header, Some(right)));
-            match op {
-                // What may come round at 64 bits may be anything.
-                BinaryOp::Add | BinaryOp::Multiply if most(header, Some(expr)) == u64::MAX => 0,
-                BinaryOp::Add | BinaryOp::Multiply => fold(*op, left, right),
-                BinaryOp::Or
-                | BinaryOp::Xor
-                | BinaryOp::And
-                | BinaryOp::Subtract
-                | BinaryOp::ShiftLeft
-                | BinaryOp::ShiftRight => 0,
-            }
-        }
-        _ => 0,
-    }
-}
-
-/// The largest value that `expr` can have; without one, 0.
-pub(super) fn most(header: &Header, expr: Option<&Expr>) -> u64 {
-    let Some(expr) = expr else { return 0 };
-    match &expr.kind {
-        ExprKind::Const(Constant::Uint(value)) => *value,
-        ExprKind::Own(field) => low_bits(header.fields[*field].bits),
-        ExprKind::Binary { op, left, right } => {
-            let (left, right) = (most(header, Some(left)), most(header, Some(right)));
-            match op {
-                BinaryOp::Add => left.saturating_add(right),
-                BinaryOp::Multiply => left.saturating_mul(right),
-                BinaryOp::And => left.min(right),
-                BinaryOp::Subtract | BinaryOp::ShiftRight => left,
-                BinaryOp::Or | BinaryOp::Xor | BinaryOp::ShiftLeft => u64::MAX,
-            }
-        }
-        _ => u64::MAX,
-    }
-}
-
-/// So many of the lowest bits of `expr` are 0.
-pub(super) fn zeros(expr: &Expr) -> u32 {
-    match &expr.kind {
-        ExprKind::Const(Constant::Uint(value)) => value.trailing_zeros(),
-        ExprKind::Binary { op: BinaryOp::Multiply, left, right } => {
-            zeros(left).saturating_add(zeros(right)).min(64)
-        }
-        ExprKind::Binary { op: BinaryOp::Add, left, right } => zeros(left).min(zeros(right)),
-        _ => 0,
-    }
-}
-
-/// The least value of `field` that `valid` allows.
-fn bound(valid: &Expr, field: FieldIndex) -> u64 {
-    match &valid.kind {
-        ExprKind::And(parts) => parts.iter().map(|part| bound(part, field)).max().unwrap_or(0),
-        ExprKind::Compare { op, left, right } => match (&left.kind, &right.kind) {
-            (ExprKind::Own(own), ExprKind::Const(Constant::Uint(value))) if *own == field => match op {
-                CompareOp::Equal | CompareOp::GreaterEqual => *value,
-                CompareOp::Greater => value.saturating_add(1),
-                CompareOp::NotEqual | CompareOp::Less | CompareOp::LessEqual => 0,
-            },
-            _ => 0,
-        },
-        _ => 0,
     }
 }

@@ -7,16 +7,16 @@ use hashbrown::HashMap;
 
 use cranelift_entity::EntityRef;
 use pktc_bpf::{AluOp, Condition, Size, Width};
-use pktc_semantics::typed::{
-    Expr, ExprKind, FieldIndex, Header, HeaderId, Next, NextKind, Scope, Value as Value64,
-};
-use pktc_semantics::walk;
+use pktc_semantics::typed::{Expr, ExprKind, FieldIndex, Header, HeaderId, Scope};
 
+use super::bounds::{
+    LONGEST_HEADER, least, longest, most, own_end, selects_by_payload, shortest, static_length,
+};
 use super::follow::Following;
 use super::state::{Counts, Pending, State};
 use super::{Here, Specialiser};
 use crate::flow::{Arg, Block, End, Op, Value};
-use crate::layout::{certain_bytes, condition_key, conditional_groups, low_bits, static_bit};
+use crate::layout::{condition_key, conditional_groups, low_bits};
 use crate::rule::{Item, ItemId, Part, Place, Slot, SlotId};
 
 /// Loads of the header at the cursor that are already made on this way.
@@ -67,9 +67,6 @@ pub(super) struct Parsing<'h> {
     /// The header's loads that rules ahead read as well.
     pub(super) wanted: Vec<(u32, Size, SlotId)>,
 }
-
-/// A header that says it is longer is malformed: no packet is, and the verifier takes no larger distance.
-const LONGEST_HEADER: u64 = 0xffff;
 
 /// So many parts of one header split the way.
 const FEW_PARTS: usize = 4;
@@ -322,16 +319,15 @@ impl<'a> Specialiser<'a> {
     ) -> Arg {
         let header = parsing.header;
         let fixed = u64::from(header.fixed_bytes);
-        let (least, most) =
-            (super::number::least(header, Some(length)), super::number::most(header, Some(length)));
+        let (smallest, largest) = (least(header, Some(length)), most(header, Some(length)));
         self.guard(parsing, length, broken, here);
         let src = self.own_number(parsing, length);
         let length = self.header_values(parsing.place).length;
         self.op(Op::Copy { dst: length, src });
-        if least < fixed {
+        if smallest < fixed {
             self.leave_if(length, Condition::Lt, Arg::Const(fixed), broken);
         }
-        if most > LONGEST_HEADER {
+        if largest > LONGEST_HEADER {
             self.leave_if(length, Condition::Gt, Arg::Const(LONGEST_HEADER), broken);
         }
         Arg::Value(length)
@@ -772,19 +768,6 @@ pub(super) fn hangs_on(slot: &Slot, item: ItemId) -> bool {
     matches!(slot, Slot::Bytes { item: of, .. } | Slot::Payload { item: of, .. } if *of == item)
 }
 
-/// Whether bytes behind the header say what follows it.
-fn selects_by_payload(next: &Next) -> bool {
-    let value = match &next.kind {
-        NextKind::By { value, .. } => Some(value),
-        NextKind::Always(_) => None,
-    };
-    let mut found = false;
-    for expr in value.into_iter().chain(&next.when) {
-        walk(expr, &mut |part| found |= matches!(part.kind, ExprKind::OwnPayload { .. }));
-    }
-    found
-}
-
 /// What is known of `condition` and its parts where it holds, or does not.
 fn decided(condition: &Expr, holds: bool) -> Vec<(String, bool)> {
     match &condition.kind {
@@ -792,53 +775,5 @@ fn decided(condition: &Expr, holds: bool) -> Vec<(String, bool)> {
         ExprKind::And(parts) if holds => parts.iter().flat_map(|part| decided(part, true)).collect(),
         ExprKind::Or(parts) if !holds => parts.iter().flat_map(|part| decided(part, false)).collect(),
         _ => vec![(condition_key(condition), holds)],
-    }
-}
-
-/// No instance of `header` that is present is shorter; see [`certain_bytes`] for `needs`.
-pub(super) fn shortest(header: &Header, needs: Option<u32>) -> u32 {
-    let certain = certain_bytes(header, needs);
-    if needs.is_some() {
-        return certain;
-    }
-    certain.max(super::number::least(header, header.length.as_ref()) as u32)
-}
-
-/// No instance of `header` is longer.
-fn longest(header: &Header) -> u64 {
-    if header.length.is_some() {
-        return super::number::most(header, header.length.as_ref()).min(LONGEST_HEADER);
-    }
-    let conditional: u32 = conditional_groups(header).iter().map(|(_, bits)| bits / 8).sum();
-    u64::from(header.fixed_bytes + conditional)
-}
-
-/// How many bytes of `header` the fields reach that `expr` reads.
-fn own_end(header: &Header, expr: &Expr) -> u32 {
-    match &expr.kind {
-        ExprKind::Own(field) => {
-            let field = &header.fields[*field];
-            static_bit(field).map_or(0, |bit| (bit + field.bits).div_ceil(8))
-        }
-        ExprKind::Not(inner) | ExprKind::In { value: inner, .. } => own_end(header, inner),
-        ExprKind::And(parts) | ExprKind::Or(parts) => {
-            parts.iter().map(|part| own_end(header, part)).max().unwrap_or(0)
-        }
-        ExprKind::Compare { left, right, .. } | ExprKind::Binary { left, right, .. } => {
-            own_end(header, left).max(own_end(header, right))
-        }
-        _ => 0,
-    }
-}
-
-/// A header's length where its declaration fixes it.
-pub(super) fn static_length(header: &Header) -> Option<u64> {
-    match &header.length {
-        Some(length) => match length.kind {
-            ExprKind::Const(Value64::Uint(length)) => Some(length),
-            _ => None,
-        },
-        None if conditional_groups(header).is_empty() => Some(u64::from(header.fixed_bytes)),
-        None => None,
     }
 }
