@@ -24,9 +24,7 @@ const FEW_STATES: u32 = 2;
 impl Specialiser<'_> {
     /// The block that goes on with `decision`, knowing `state` (restricted to what matters) or less.
     pub(super) fn generalised(&mut self, decision: Decision, mut state: State) -> Block {
-        if self.flow.blocks.len() < BUDGET
-            || self.states[decision] < std::env::var("FEW").map_or(FEW_STATES, |v| v.parse().unwrap())
-        {
+        if self.flow.blocks.len() < BUDGET || self.states[decision] < FEW_STATES {
             // Until then it only keeps ways apart.
             state.stored = BitSet::default();
             return self.specialised(decision, state);
