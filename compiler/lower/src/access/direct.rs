@@ -128,8 +128,11 @@ fn bound(lowering: &mut Lowering<'_>, bytes: Arg, beyond: VBlockId) {
 /// Sets the cursor to `distance` behind the packet's start; goes on in a new block.
 pub(super) fn pin(lowering: &mut Lowering<'_>, distance: VReg, beyond: VBlockId) {
     lowering.must_be_at_most(distance, FARTHEST, beyond);
+    // Where it was spilled before, verifiers up to 6.7 do not connect it with what the test found out.
+    let bounded = lowering.fresh();
+    lowering.mask(bounded, distance, FARTHEST as u64);
     let (data, cursor) = (lowering.fresh(), lowering.cursor);
     lowering.load_context(data, DATA);
-    let right = Operand::Reg(distance);
+    let right = Operand::Reg(bounded);
     lowering.push(VInsn::Alu { op: AluOp::Add, width: Width::W64, dst: cursor, left: data, right });
 }
