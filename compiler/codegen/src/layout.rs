@@ -10,7 +10,7 @@ use pktc_lower::vcode::VBlockId;
 use crate::emit::{End, MachineBlock, MachineFunction, Test};
 use crate::graph::{entry, follow};
 use crate::module::MachineInsn;
-use crate::steady::steady;
+use crate::steady::{SETTLES, steady};
 
 /// The longest tail (with a verdict's move, without `exit`) that is repeated to save a jump to it.
 const LONGEST_REPEATED_TAIL: usize = 2;
@@ -41,7 +41,11 @@ pub(crate) fn lay_out(mut function: MachineFunction, wanted: &[VBlockId], repeat
         let keep = reachable(&function);
         order.retain(|&id| keep[id]);
     }
-    let order = steady(&mut function, order);
+    let whole = row(&function, &order);
+    if whole.items.len() <= SETTLES {
+        return whole;
+    }
+    let order = steady(&mut function, order, &whole);
     row(&function, &order)
 }
 
@@ -55,16 +59,12 @@ fn skip_empty(function: &mut MachineFunction) {
     }
     let skip = |id| follow(id, |id| hops[id]);
     for block in function.blocks.values_mut() {
-        block.end = match block.end {
-            End::Goto(target) => End::Goto(skip(target)),
-            End::Branch { taken, fallthrough, .. } if skip(taken) == skip(fallthrough) => {
-                End::Goto(skip(taken))
-            }
-            End::Branch { test, taken, fallthrough } => {
-                End::Branch { test, taken: skip(taken), fallthrough: skip(fallthrough) }
-            }
-            End::Exit => End::Exit,
-        };
+        block.end.redirect(skip);
+        if let End::Branch { taken, fallthrough, .. } = block.end
+            && taken == fallthrough
+        {
+            block.end = End::Goto(taken);
+        }
     }
 }
 
@@ -145,7 +145,7 @@ fn repeat_short_tails(function: &mut MachineFunction, order: &[VBlockId]) -> Vec
 }
 
 /// Blocks in a row, with the jumps between those that do not stand where the one before goes on.
-pub(crate) fn row(function: &MachineFunction, order: &[VBlockId]) -> Row {
+fn row(function: &MachineFunction, order: &[VBlockId]) -> Row {
     let mut row = Row { items: Vec::new(), starts: SecondaryMap::new() };
     for (index, &id) in order.iter().enumerate() {
         let block = &function.blocks[id];

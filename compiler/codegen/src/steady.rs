@@ -19,21 +19,19 @@ use pktc_lower::vcode::VBlockId;
 
 use crate::emit::{End, MachineBlock, MachineFunction};
 use crate::graph::entry;
-use crate::layout::row;
+use crate::layout::Row;
 
 /// Programs up to this many instructions settle before the sixteenth pass.
-const LONG: usize = 4096;
+pub(crate) const SETTLES: usize = 4096;
 
 /// Jumps over this many instructions are long in any pass: the shortest are translated to two bytes each, and a
 /// short jump goes 128 bytes back.
 const CERTAINLY_FAR: usize = 80;
 
 /// The order of the row with the short jumps back of a long program led over its beginning.
-pub(crate) fn steady(function: &mut MachineFunction, order: Vec<VBlockId>) -> Vec<VBlockId> {
-    let row = row(function, &order);
-    if row.items.len() <= LONG {
-        return order;
-    }
+///
+/// `row`: what `order` comes to.
+pub(crate) fn steady(function: &mut MachineFunction, order: Vec<VBlockId>, row: &Row) -> Vec<VBlockId> {
     let start_span = function.blocks[entry()].end_span;
     let jump = |target| MachineBlock {
         insns: Vec::new(),

@@ -441,6 +441,7 @@ impl Lowering<'_> {
         self.mask(dst, sum, mask);
     }
 
+    /// A new register with [`VInsn::UnknownZero`].
     pub(crate) fn unknown_zero(&mut self) -> VReg {
         let dst = self.fresh();
         self.push(VInsn::UnknownZero { dst });

@@ -141,7 +141,7 @@ impl Loader<'_> {
             let unit = match target {
                 UseTarget::File(name) => self.follow(name, from),
                 UseTarget::Library(path) => {
-                    self.library(path, decl.span);
+                    self.explain_library(path, decl.span);
                     continue;
                 }
             };
@@ -191,7 +191,8 @@ impl Loader<'_> {
         self.diagnostics.push(diagnostic);
     }
 
-    fn library(&mut self, path: &[Word], span: Span) {
+    /// Says why the line is not needed, or wrong.
+    fn explain_library(&mut self, path: &[Word], span: Span) {
         let name = path.iter().map(|word| word.text.as_str()).collect::<Vec<_>>();
         let is_std = name.first() == Some(&"std");
         let file = format!("{}.pkt", name.join("/"));

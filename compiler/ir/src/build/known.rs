@@ -21,7 +21,7 @@ impl Forms {
     }
 }
 
-impl<'b> RuleBuilder<'b> {
+impl RuleBuilder<'_> {
     /// What `of` comes to where `item` is there; false elsewhere.
     pub(super) fn given(&mut self, item: ItemId, span: Span, of: impl FnOnce(&mut Self) -> Cond) -> Cond {
         match self.known(item) {
@@ -64,23 +64,17 @@ impl<'b> RuleBuilder<'b> {
             .fold(Cond::Const(false), |rest, (there, value)| Cond::choose(there, value, rest))
     }
 
-    /// `then` where `there` holds, else `otherwise`.
-    pub(super) fn either(
-        &mut self,
-        there: Cond,
-        then: impl FnOnce(&mut Self) -> Cond,
-        otherwise: impl FnOnce(&mut Self) -> Cond,
-    ) -> Cond {
+    /// What `of` comes to where `there` holds, and where it does not.
+    pub(super) fn either(&mut self, there: Cond, mut of: impl FnMut(&mut Self, bool) -> Cond) -> Cond {
         let item = match there {
-            Cond::Const(true) => return then(self),
-            Cond::Const(false) => return otherwise(self),
+            Cond::Const(holds) => return of(self, holds),
             Cond::Test(Test::Present(item), _) => Some(item),
             _ => None,
         };
         let fact = |is| item.map(|item| (item, is));
-        let with_value = self.knowing(fact(true).as_slice(), then);
-        let without = self.knowing(fact(false).as_slice(), otherwise);
-        Cond::choose(there, with_value, without)
+        let where_it_holds = self.knowing(fact(true).as_slice(), |this| of(this, true));
+        let elsewhere = self.knowing(fact(false).as_slice(), |this| of(this, false));
+        Cond::choose(there, where_it_holds, elsewhere)
     }
 
     fn known(&self, item: ItemId) -> Option<bool> {

@@ -1,8 +1,6 @@
 //! Operands: each form that an operand can take is handed to a continuation, and the conditions under which it
 //! has that form (and has a value at all) are wrapped around what comes back.
 
-use std::cell::RefCell;
-
 use pktc_bpf::Size;
 use pktc_diagnostics::Span;
 use pktc_semantics::typed::{
@@ -91,12 +89,7 @@ impl<'b> RuleBuilder<'b> {
 
     fn default(&mut self, value: &Expr, otherwise: &Expr, then: Then<'_, 'b>) -> Cond {
         let there = self.has_value(value);
-        let then = RefCell::new(then);
-        self.either(
-            there,
-            |this| this.operand(value, &mut **then.borrow_mut()),
-            |this| this.operand(otherwise, &mut **then.borrow_mut()),
-        )
+        self.either(there, |this, holds| this.operand(if holds { value } else { otherwise }, then))
     }
 
     fn binary(&mut self, op: BinaryOp, left: &Expr, right: &Expr, span: Span, then: Then<'_, 'b>) -> Cond {

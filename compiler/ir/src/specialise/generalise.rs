@@ -8,11 +8,10 @@
 use cranelift_entity::EntityRef;
 
 use super::Specialiser;
-use super::group::FLAG;
+use super::parse::hangs_on;
 use super::state::{Pending, State};
 use crate::decide::{BitSet, Decision, Step};
-use crate::flow::{Arg, Block, End, Op};
-use crate::layout::low_bits;
+use crate::flow::{Block, End};
 use crate::rule::{Item, ItemId, Slot, SlotId, Test};
 
 /// So many blocks may be specialised, whatever it is for.
@@ -84,31 +83,25 @@ impl Specialiser<'_> {
         let bridge = self.new_block();
         self.current = bridge;
         for (items, flag) in [(there, 1), (absent, 0)] {
-            for &item in items {
-                let dst = self.stored(item);
-                self.op(Op::Forget { dst, src: Arg::Const(flag), mask: FLAG });
-            }
+            items.iter().for_each(|&item| self.store_flag(item, flag));
         }
         let mut slots: Vec<SlotId> = self.decisions.needs[decision].slots.iter().map(SlotId::new).collect();
-        slots.retain(|&slot| self.hangs_on(slot, absent));
-        for slot in slots {
-            let (dst, size) = (self.slot(slot), self.slot_size(slot));
-            self.op(Op::Forget { dst, src: Arg::Const(0), mask: low_bits(size.bytes() * 8) });
-        }
+        slots.retain(|&slot| absent.iter().any(|&item| self.lacks_value(slot, item)));
+        slots.into_iter().for_each(|slot| self.clear_slot(slot));
         self.end(End::Goto(target));
         self.current = before;
         bridge
     }
 
-    /// Whether `slot` has no value where one of `items` is absent.
-    fn hangs_on(&self, slot: SlotId, items: &[ItemId]) -> bool {
-        items.iter().any(|&item| match (&self.outlook.rules.slots[slot], &self.outlook.rules.items[item]) {
-            (Slot::Bytes { item: of, .. } | Slot::Payload { item: of, .. }, _) => *of == item,
+    /// Whether `slot` has no value where `item` is absent.
+    fn lacks_value(&self, slot: SlotId, item: ItemId) -> bool {
+        match (&self.outlook.rules.slots[slot], &self.outlook.rules.items[item]) {
+            (slot @ (Slot::Bytes { .. } | Slot::Payload { .. }), _) => hangs_on(slot, item),
             (Slot::PayloadLength(of) | Slot::Truncated(of), Item::Header(place)) => of == place,
             (Slot::Member { union: of, index, .. }, Item::Member { union, index: at, .. }) => {
                 of == union && index.unwrap_or(0) == *at
             }
             (Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. }, _) => false,
-        })
+        }
     }
 }

@@ -89,17 +89,7 @@ impl Specialiser<'_> {
 
         self.current = head;
         let repeats = u64::from(self.outlook.graph.program.unions[union].repeats.unwrap_or(1));
-        let turn = self.new_block();
-        let (condition, width) = (Condition::Ge, Width::W64);
-        self.end(End::Branch {
-            condition,
-            width,
-            left: count,
-            right: Arg::Const(repeats),
-            then: bad,
-            otherwise: turn,
-        });
-        self.current = turn;
+        self.leave_if(count, Condition::Ge, Arg::Const(repeats), bad);
         self.op(Op::Alu { op: AluOp::Add, dst: count, left: count, right: Arg::Const(1) });
         let shapes = self.shapes(first.scope, union, here);
         self.turn(&group, &shapes, here);
@@ -317,8 +307,13 @@ impl Specialiser<'_> {
 
     /// Stores that `item` is absent, until it is found.
     pub(super) fn store_absent(&mut self, item: ItemId) {
+        self.store_flag(item, 0);
+    }
+
+    /// Stores whether `item` is there.
+    pub(super) fn store_flag(&mut self, item: ItemId, flag: u64) {
         let dst = self.stored(item);
-        self.forget(dst, Arg::Const(0), FLAG);
+        self.forget(dst, Arg::Const(flag), FLAG);
     }
 
     /// Stores that `item` is there, with its slots, if it is.
@@ -334,8 +329,7 @@ impl Specialiser<'_> {
             None => self.load_slots(parsing, item, here),
         }
         self.unlink_slots(item, here);
-        let dst = self.stored(item);
-        self.forget(dst, Arg::Const(1), FLAG);
+        self.store_flag(item, 1);
         self.end(End::Goto(join));
         self.current = join;
         if part.is_some() {

@@ -254,10 +254,7 @@ impl<'a> Specialiser<'a> {
     pub(super) fn must_fit(&mut self, parsing: &Parsing<'_>, bytes: Arg, short: Block) {
         // What is not claimed is asked first: that it lies in the packet may have to be asked twice.
         if parsing.enclosed {
-            let ok = self.new_block();
-            let (condition, width, left) = (Condition::Slt, Width::W64, self.left);
-            self.end(End::Branch { condition, width, left, right: bytes, then: short, otherwise: ok });
-            self.current = ok;
+            self.leave_if(self.left, Condition::Slt, bytes, short);
         }
         let ok = self.new_block();
         self.end(End::Check { base: None, bytes, ok, short });
@@ -548,10 +545,7 @@ impl<'a> Specialiser<'a> {
     ) {
         if let Some(content) = self.content(parsing, here) {
             let right = self.sum(parsing.length, u64::from(end));
-            let ok = self.new_block();
-            let (condition, width) = (Condition::Slt, Width::W64);
-            self.end(End::Branch { condition, width, left: content, right, then: absent, otherwise: ok });
-            self.current = ok;
+            self.leave_if(content, Condition::Slt, right, absent);
         }
         if longest(parsing.header) > NEAR {
             return self.far_from(parsing, parsing.length, end, absent, here, read);

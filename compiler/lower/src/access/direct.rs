@@ -128,7 +128,7 @@ fn bound(lowering: &mut Lowering<'_>, bytes: Arg, beyond: VBlockId) {
 /// Sets the cursor to `distance` behind the packet's start; goes on in a new block.
 pub(super) fn pin(lowering: &mut Lowering<'_>, distance: VReg, beyond: VBlockId) {
     lowering.must_be_at_most(distance, FARTHEST, beyond);
-    // Where it was spilled before, verifiers up to 6.7 do not connect it with what the test found out.
+    // Where it was spilled before, a verifier need not connect it with what the test found out (5.10 and 6.1 do not).
     let bounded = lowering.fresh();
     lowering.mask(bounded, distance, FARTHEST as u64);
     let (data, cursor) = (lowering.fresh(), lowering.cursor);
