@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use pktc_bpf::{AluOp, Insn, MapDef, MapIndex, MapKind, Operand, Reg, Size, ValueLayout, Width};
+use pktc_bpf::{AluOp, Insn, MapDef, MapIndex, MapKind, Operand, Reg, Section, Size, ValueLayout, Width};
 use pktc_codegen::module::{MachineInsn, Module, Program};
 use pktc_diagnostics::{SourceMap, Span};
 use pktc_driver::options::{Access, Options};
@@ -149,7 +149,14 @@ fn subject_in(
     let mut sources = SourceMap::default();
     let file = sources.add("edge.pkt", "xdp edge { default drop; }\n");
     let lines = vec![(0, Span { file, start: 11, end: 18 })];
-    let program = Program { name: "edge".into(), frags, insns, lines, stack: 0 };
+    let program = Program {
+        name: "edge".into(),
+        section: Section::of_programs(frags),
+        params: 1,
+        insns,
+        lines,
+        stack: 0,
+    };
     let metadata = Metadata {
         counters: Vec::new(),
         programs: Vec::new(),
@@ -157,7 +164,11 @@ fn subject_in(
         sets: Vec::new(),
         source: SourceInfo { path: "edge.pkt".into(), sha256: String::new() },
     };
-    let object = pktc_object::write(&Module { programs: vec![program], maps }, &metadata, &sources)?;
+    let object = pktc_object::write(
+        &Module { programs: vec![program], maps, ..Module::default() },
+        &metadata,
+        &sources,
+    )?;
     Ok(Subject { name: name.into(), object, packets: vec![vec![0; 60], vec![0; 13]] })
 }
 

@@ -39,6 +39,7 @@ pub fn disassemble(insn: &Insn<Reg, i32>) -> String {
         }
         Insn::Call { helper } => format!("call {}#{}", helper.name(), helper as u32),
         Insn::CallLocal { target } => format!("call pc{target:+}"),
+        Insn::CallSubprogram { subprogram, .. } => format!("call subprogram[{}]", subprogram.0),
         Insn::Exit => "exit".into(),
         Insn::Foreign(ref foreign) => disassemble_foreign(foreign),
     }

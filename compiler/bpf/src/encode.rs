@@ -1,13 +1,16 @@
-//! Instructions to bytes, little-endian, with the places where maps go.
+//! Instructions to bytes, little-endian, with the places where maps and subprograms go.
 //!
 //! A reference to a map becomes a 64-bit constant as ELF wants it before relocation: `src` 0, the immediate 0
 //! (or the offset inside the value, which loaders add to the symbol's place), and a [`Relocation`] for
-//! `R_BPF_64_64` against the map's symbol. Loaders then fill in `src` and the file descriptor.
+//! `R_BPF_64_64` against the map's symbol. Loaders then fill in `src` and the file descriptor. A call of a
+//! subprogram has the immediate -1 and a [`Relocation`] for `R_BPF_64_32` against the function's symbol.
 
 use std::fmt;
 
 use crate::opcode::{self as op, SOURCE_REG};
-use crate::{AluOp, Condition, Foreign, Insn, MapIndex, Operand, Reg, SignedOp, Size, Swap, Width};
+use crate::{
+    AluOp, Condition, Foreign, Insn, MapIndex, Operand, Reg, SignedOp, Size, SubprogramIndex, Swap, Width,
+};
 
 /// Bytes of a slot; an instruction takes one or two.
 pub const SLOT: usize = 8;
@@ -17,19 +20,35 @@ pub const SLOT: usize = 8;
 pub struct Code {
     /// The instructions.
     pub bytes: Vec<u8>,
-    /// Where maps go, ascending.
+    /// Where maps and subprograms go, ascending.
     pub relocations: Vec<Relocation>,
 }
 
-/// A 64-bit constant that stands for a map.
+/// An instruction that refers to something else of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Relocation {
     /// Where its first slot lies in [`Code::bytes`].
     pub offset: usize,
-    /// The map.
-    pub map: MapIndex,
-    /// `None`: the map itself; otherwise the offset inside its value, which the immediate holds already.
-    pub value: Option<u32>,
+    /// What it refers to.
+    pub target: Target,
+}
+
+/// What an instruction refers to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The 64-bit constant stands for the map.
+    Map(MapIndex),
+    /// The 64-bit constant stands for a place inside the map's value, whose offset the immediate holds already.
+    MapValue(MapIndex),
+    /// The subprogram is called.
+    Subprogram(SubprogramIndex),
+}
+
+impl Code {
+    /// Notes that the next instruction refers to `target`.
+    fn refer(&mut self, target: Target) {
+        self.relocations.push(Relocation { offset: self.bytes.len(), target });
+    }
 }
 
 /// An instruction that has no encoding.
@@ -77,6 +96,7 @@ pub fn slots<R, T>(insn: &Insn<R, T>) -> usize {
         | Insn::Branch { .. }
         | Insn::Call { .. }
         | Insn::CallLocal { .. }
+        | Insn::CallSubprogram { .. }
         | Insn::Exit
         | Insn::Foreign(_) => 1,
     }
@@ -126,8 +146,14 @@ type Encoded = Result<Slot, &'static str>;
 fn encode_one(insn: &Insn<Reg, i32>, code: &mut Code) -> Result<(), &'static str> {
     let slot = match *insn {
         Insn::LoadImm64 { dst, imm } => return wide(code, dst, imm as u32 as i32, (imm >> 32) as i32),
-        Insn::LoadMap { dst, map } => return map_reference(code, dst, map, None),
-        Insn::LoadMapValue { dst, map, offset } => return map_reference(code, dst, map, Some(offset)),
+        Insn::LoadMap { dst, map } => {
+            code.refer(Target::Map(map));
+            return wide(code, dst, 0, 0);
+        }
+        Insn::LoadMapValue { dst, map, offset } => {
+            code.refer(Target::MapValue(map));
+            return wide(code, dst, offset.cast_signed(), 0);
+        }
         Insn::Alu { op, width, dst, src } => alu(op, width, dst, src),
         Insn::Neg { width, dst } => Slot::new(alu_class(width) | op::NEG).dst(dst),
         Insn::Swap { swap, dst } => byte_order(swap, dst),
@@ -139,7 +165,11 @@ fn encode_one(insn: &Insn<Reg, i32>, code: &mut Code) -> Result<(), &'static str
             branch(condition, width, left, right, target)?
         }
         Insn::Call { helper } => Slot::new(op::JMP | op::CALL).imm(helper as i32),
-        Insn::CallLocal { target } => Slot::new(op::JMP | op::CALL).src(Reg(op::PSEUDO_CALL)).imm(target),
+        Insn::CallLocal { target } => call_local(target),
+        Insn::CallSubprogram { subprogram, .. } => {
+            code.refer(Target::Subprogram(subprogram));
+            call_local(-1)
+        }
         Insn::Exit => Slot::new(op::JMP | op::EXIT),
         Insn::Foreign(ref foreign) => encode_foreign(foreign)?,
     };
@@ -240,9 +270,8 @@ fn wide(code: &mut Code, dst: Reg, low: i32, high: i32) -> Result<(), &'static s
     push(code, Slot::new(0).imm(high))
 }
 
-fn map_reference(code: &mut Code, dst: Reg, map: MapIndex, value: Option<u32>) -> Result<(), &'static str> {
-    code.relocations.push(Relocation { offset: code.bytes.len(), map, value });
-    wide(code, dst, value.unwrap_or(0) as i32, 0)
+fn call_local(distance: i32) -> Slot {
+    Slot::new(op::JMP | op::CALL).src(Reg(op::PSEUDO_CALL)).imm(distance)
 }
 
 fn push(code: &mut Code, slot: Slot) -> Result<(), &'static str> {

@@ -80,6 +80,26 @@ pub enum Condition {
     Sle,
 }
 
+impl Condition {
+    /// The condition that holds where this one does not, if there is an instruction for it.
+    #[must_use]
+    pub fn inverse(self) -> Option<Condition> {
+        Some(match self {
+            Condition::Eq => Condition::Ne,
+            Condition::Ne => Condition::Eq,
+            Condition::Gt => Condition::Le,
+            Condition::Ge => Condition::Lt,
+            Condition::Lt => Condition::Ge,
+            Condition::Le => Condition::Gt,
+            Condition::Set => return None,
+            Condition::Sgt => Condition::Sle,
+            Condition::Sge => Condition::Slt,
+            Condition::Slt => Condition::Sge,
+            Condition::Sle => Condition::Sgt,
+        })
+    }
+}
+
 /// Byte order conversions of a register's low bits; the bits above become 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Swap {
@@ -98,6 +118,10 @@ pub enum Operand<R> {
     Reg(R),
     Imm(i32),
 }
+
+/// A subprogram of a module: an index into its subprograms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SubprogramIndex(pub u32);
 
 /// Kernel helpers by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -227,6 +251,8 @@ pub enum Insn<R, T> {
     Call { helper: Helper },
     /// A call of a subprogram of the same section.
     CallLocal { target: T },
+    /// A call of a subprogram of the module with so many arguments, relocated.
+    CallSubprogram { subprogram: SubprogramIndex, arguments: u8 },
     /// `exit`
     Exit,
     /// What other compilers emit and pktc never does: it is decoded, shown and run.
@@ -255,6 +281,7 @@ impl<R: Copy, T: Copy> Insn<R, T> {
             }
             Insn::Call { helper } => Insn::Call { helper },
             Insn::CallLocal { target: to } => Insn::CallLocal { target: target(to)? },
+            Insn::CallSubprogram { subprogram, arguments } => Insn::CallSubprogram { subprogram, arguments },
             Insn::Exit => Insn::Exit,
             Insn::Foreign(foreign) => Insn::Foreign(foreign.try_retarget(target)?),
         })

@@ -8,12 +8,15 @@ mod encode;
 mod insn;
 mod map;
 mod opcode;
+mod section;
 
 pub use action::XdpAction;
 pub use decode::{DecodeError, decode};
 pub use disassemble::{disassemble, listing};
-pub use encode::{Code, EncodeError, Relocation, SLOT, encode, slots};
+pub use encode::{Code, EncodeError, Relocation, SLOT, Target, encode, slots};
 pub use insn::{
-    AluOp, AtomicOp, Condition, Foreign, Helper, Insn, Operand, Reg, SignedOp, Size, Swap, Width,
+    AluOp, AtomicOp, Condition, Foreign, Helper, Insn, Operand, Reg, SignedOp, Size, SubprogramIndex, Swap,
+    Width,
 };
 pub use map::{MapDef, MapIndex, MapKind, ValueLayout};
+pub use section::Section;

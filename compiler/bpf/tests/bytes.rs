@@ -3,7 +3,7 @@
 
 use pktc_bpf::{
     AluOp, AtomicOp, Condition, Foreign, Helper, Insn, MapIndex, Operand, Reg, Relocation, SignedOp, Size,
-    Swap, Width, decode, encode, slots,
+    SubprogramIndex, Swap, Target, Width, decode, encode, slots,
 };
 
 type Machine = Insn<Reg, i32>;
@@ -225,8 +225,8 @@ fn maps_become_relocations() {
     assert_eq!(
         code.relocations,
         [
-            Relocation { offset: 8, map: MapIndex(3), value: None },
-            Relocation { offset: 24, map: MapIndex(4), value: Some(40) },
+            Relocation { offset: 8, target: Target::Map(MapIndex(3)) },
+            Relocation { offset: 24, target: Target::MapValue(MapIndex(4)) },
         ]
     );
     let expected = [
@@ -237,6 +237,14 @@ fn maps_become_relocations() {
         [0; 8],
     ];
     assert_eq!(code.bytes, expected.concat());
+}
+
+#[test]
+fn calls_of_subprograms_become_relocations() {
+    let call = Insn::CallSubprogram { subprogram: SubprogramIndex(2), arguments: 3 };
+    let code = encode(&[Insn::Exit, call]).unwrap();
+    assert_eq!(code.relocations, [Relocation { offset: 8, target: Target::Subprogram(SubprogramIndex(2)) }]);
+    assert_eq!(code.bytes[8..], [0x85, 0x10, 0, 0, 0xff, 0xff, 0xff, 0xff]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Gives values registers and stack slots, with regalloc2.
 //!
 //! What the machine wants is said as constraints: arithmetic overwrites its left operand, a call takes r1 to r5,
-//! leaves its result in r0 and loses r1 to r5, the context arrives in r1, a program ends with its verdict in r0.
+//! leaves its result in r0 and loses r1 to r5, parameters arrive in r1 to r5, a program ends with its verdict in r0.
 //! r10 is the frame pointer and never allocated. No register has to be saved for a caller, so r6 to r9 differ
 //! from the others only by surviving calls; they are given away last, as is r0, which verdicts want.
 
@@ -32,7 +32,7 @@ fn value(reg: VReg) -> regalloc2::VReg {
 /// The places of all values.
 pub(crate) struct Allocation {
     /// What the allocator worked on. A block's instructions are those of the virtual block and its end; before
-    /// those of the entry block stands one that makes the context.
+    /// those of the entry block stands one that makes the parameters.
     pub(crate) input: Input,
     /// What it found.
     pub(crate) output: Output,
@@ -110,7 +110,9 @@ impl Input {
         for (id, block) in &ssa.function.blocks {
             let first = Inst::new(input.kinds.len());
             if id == entry() {
-                input.operands.push(Operand::reg_fixed_def(value(ssa.function.context), machine(1)));
+                let params = ssa.function.params.iter().zip(ARGUMENTS);
+                let made = params.map(|(&param, reg)| Operand::reg_fixed_def(value(param), machine(reg)));
+                input.operands.extend(made);
                 input.finish(Kind::Plain);
             }
             for (insn, _) in &block.insns {

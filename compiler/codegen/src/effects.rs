@@ -69,6 +69,7 @@ pub(crate) fn reads(insn: &MachineInsn) -> RegSet {
         Insn::Goto { .. } => RegSet::default(),
         Insn::Branch { left, right, .. } => and(set(&[left]), right),
         Insn::Call { helper } => (1..=argument_count(helper)).map(Reg).collect(),
+        Insn::CallSubprogram { arguments, .. } => (1..=arguments).map(Reg).collect(),
         Insn::CallLocal { .. } => RegSet::default(),
         Insn::Exit => set(&[Reg::R0]),
         Insn::Foreign(_) => RegSet::ALL,
@@ -85,7 +86,7 @@ pub(crate) fn writes(insn: &MachineInsn) -> RegSet {
         | Insn::LoadMap { dst, .. }
         | Insn::LoadMapValue { dst, .. }
         | Insn::Load { dst, .. } => RegSet::default().with(dst),
-        Insn::Call { .. } | Insn::CallLocal { .. } => RegSet::CALL,
+        Insn::Call { .. } | Insn::CallLocal { .. } | Insn::CallSubprogram { .. } => RegSet::CALL,
         Insn::Foreign(_) => RegSet::ALL,
         Insn::Store { .. }
         | Insn::AtomicAdd { .. }
@@ -133,7 +134,12 @@ pub(crate) fn rename(insn: &mut MachineInsn, from: Reg, to: Reg) {
             rename(left);
             rename_operand(right);
         }
-        Insn::Goto { .. } | Insn::Call { .. } | Insn::CallLocal { .. } | Insn::Exit | Insn::Foreign(_) => {}
+        Insn::Goto { .. }
+        | Insn::Call { .. }
+        | Insn::CallLocal { .. }
+        | Insn::CallSubprogram { .. }
+        | Insn::Exit
+        | Insn::Foreign(_) => {}
     }
 }
 

@@ -3,7 +3,7 @@
 use cranelift_entity::{EntityRef, PrimaryMap};
 use pktc_bpf::{AluOp, Condition, Insn, Operand, Reg, Size, Width};
 use pktc_diagnostics::Span;
-use pktc_lower::vcode::{Base, Terminator, VBlock, VBlockId, VFunction, VInsn};
+use pktc_lower::vcode::{Base, Callee, Terminator, VBlock, VBlockId, VFunction, VInsn};
 use regalloc2::{Block, Edit, InstOrEdit};
 
 use crate::allocate::Allocation;
@@ -147,7 +147,10 @@ impl Writer {
             VInsn::AtomicAdd { size, offset, .. } => {
                 Insn::AtomicAdd { size, base: places.reg(0)?, offset, src: places.reg(1)? }
             }
-            VInsn::Call { helper, .. } => Insn::Call { helper },
+            VInsn::Call { callee: Callee::Helper(helper), .. } => Insn::Call { helper },
+            VInsn::Call { callee: Callee::Subprogram(subprogram), ref args, .. } => {
+                Insn::CallSubprogram { subprogram, arguments: args.len() as u8 }
+            }
         };
         self.insns.push((machine, span));
         Ok(())

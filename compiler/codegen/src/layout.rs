@@ -35,7 +35,7 @@ pub(crate) struct Row {
 /// to.
 pub(crate) fn lay_out(mut function: MachineFunction, wanted: &[VBlockId], repeat_tails: bool) -> Row {
     skip_empty(&mut function);
-    let mut order = order(&function, wanted);
+    let mut order = order(&mut function, wanted);
     if repeat_tails {
         order = repeat_short_tails(&mut function, &order);
         let keep = reachable(&function);
@@ -50,7 +50,7 @@ pub(crate) fn lay_out(mut function: MachineFunction, wanted: &[VBlockId], repeat
 }
 
 /// Lets jumps to blocks that only jump on go where those lead; a branch to one place becomes a jump.
-fn skip_empty(function: &mut MachineFunction) {
+pub(crate) fn skip_empty(function: &mut MachineFunction) {
     let mut hops: SecondaryMap<VBlockId, Option<VBlockId>> = SecondaryMap::new();
     for (id, block) in &function.blocks {
         if let (true, End::Goto(target)) = (block.insns.is_empty(), block.end) {
@@ -80,8 +80,9 @@ fn reachable(function: &MachineFunction) -> SecondaryMap<VBlockId, bool> {
 }
 
 /// The reachable blocks in the order of the row.
-fn order(function: &MachineFunction, wanted: &[VBlockId]) -> Vec<VBlockId> {
+fn order(function: &mut MachineFunction, wanted: &[VBlockId]) -> Vec<VBlockId> {
     let keep = reachable(function);
+    let may_invert = function.blocks.values().map(|block| block.insns.len() + 1).sum::<usize>() <= SETTLES;
     let mut placed: SecondaryMap<VBlockId, bool> = SecondaryMap::new();
     let mut order = Vec::with_capacity(function.blocks.len());
     let kept = wanted.iter().copied().filter(|&id| keep[id]);
@@ -89,12 +90,17 @@ fn order(function: &MachineFunction, wanted: &[VBlockId]) -> Vec<VBlockId> {
     for mut id in warm.into_iter().chain(cold) {
         while !std::mem::replace(&mut placed[id], true) {
             order.push(id);
+            let free =
+                |next: VBlockId| !placed[next] && function.blocks[id].cold == function.blocks[next].cold;
             match function.blocks[id].end {
-                End::Branch { fallthrough, .. }
-                    if !placed[fallthrough]
-                        && function.blocks[id].cold == function.blocks[fallthrough].cold =>
-                {
-                    id = fallthrough;
+                End::Branch { fallthrough, .. } if free(fallthrough) => id = fallthrough,
+                End::Branch { test, taken, fallthrough } if may_invert && free(taken) => {
+                    if let Some(condition) = test.condition.inverse() {
+                        let test = Test { condition, ..test };
+                        function.blocks[id].end =
+                            End::Branch { test, taken: fallthrough, fallthrough: taken };
+                        id = taken;
+                    }
                 }
                 End::Goto(_) | End::Branch { .. } | End::Exit => {}
             }

@@ -40,6 +40,9 @@ use module::{MachineInsn, Module, Program};
 /// Bytes of stack that a program has on every kernel (`MAX_BPF_STACK`).
 pub const STACK_SIZE: u32 = 512;
 
+/// What a subprogram takes of it: up to 6.1 a multiple of 32, even if it uses none (`check_max_stack_depth`).
+const CALLED: u32 = 32;
+
 /// 8-byte slots of code that a program may have (`BPF_COMPLEXITY_LIMIT_INSNS`, since 5.2).
 pub const LONGEST_PROGRAM: usize = 1_000_000;
 
@@ -57,19 +60,24 @@ pub struct CodegenOptions {
 /// A program that needs more stack or is longer than kernels take (with its span). Virtual code that breaks
 /// the contract of [`pktc_lower::vcode`] gives an error that names the mistake as one of the compiler.
 pub fn generate(module: VModule, options: &CodegenOptions) -> Result<Module, Vec<Diagnostic>> {
-    let mut programs = Vec::with_capacity(module.programs.len());
     let mut diagnostics = Vec::new();
-    for function in module.programs {
-        match generate_program(function, options) {
-            Ok(program) => programs.push(program),
-            Err(diagnostic) => diagnostics.push(*diagnostic),
-        }
+    let mut generate_all = |functions: Vec<VFunction>| {
+        let generated = functions.into_iter().map(|function| generate_program(function, options));
+        let kept = generated.filter_map(|program| program.map_err(|error| diagnostics.push(*error)).ok());
+        kept.collect()
+    };
+    let (programs, subprograms) = (generate_all(module.programs), generate_all(module.subprograms));
+    if diagnostics.is_empty() {
+        Ok(Module { programs, subprograms, maps: module.maps })
+    } else {
+        Err(diagnostics)
     }
-    if diagnostics.is_empty() { Ok(Module { programs, maps: module.maps }) } else { Err(diagnostics) }
 }
 
 fn generate_program(function: VFunction, options: &CodegenOptions) -> Result<Program, Box<Diagnostic>> {
-    let (name, span, frags) = (function.name.clone(), function.span, function.frags);
+    let (name, span, section) = (function.name.clone(), function.span, function.section);
+    let params = function.params.len() as u8;
+    let limit = stack_limit(&function);
     let broken = |what: String| Box::new(broken(&name, span, &what));
     let function = cleanup::clean_up(function);
     let Split { function, layout } = edges::split_critical_edges(function);
@@ -83,7 +91,7 @@ fn generate_program(function: VFunction, options: &CodegenOptions) -> Result<Pro
     check_length(&name, span, shortest_length(&ssa.function), " or more")?;
     let allocation = allocate::allocate(&ssa).map_err(broken)?;
     let (stack, _) = allocation.stack(ssa.function.frame);
-    check_stack(&name, span, stack)?;
+    check_stack(&name, span, stack, limit)?;
     let mut function = emit::emit(&ssa.function, &allocation).map_err(broken)?;
     if options.optimise {
         peephole::tidy_moves(&mut function);
@@ -94,17 +102,18 @@ fn generate_program(function: VFunction, options: &CodegenOptions) -> Result<Pro
         branch::Failure::Broken(what) => broken(what.into()),
     })?;
     check_length(&name, span, code.iter().map(|(insn, _)| pktc_bpf::slots(insn)).sum(), "")?;
-    let program = program(name.clone(), frags, code, stack);
+    let program = program(
+        Program { name: name.clone(), section, params, insns: Vec::new(), lines: Vec::new(), stack },
+        code,
+    );
     if cfg!(debug_assertions) {
         lint::lint(&program).map_err(broken)?;
     }
     Ok(program)
 }
 
-/// Splits instructions from their sources, of which each stands where it starts to hold.
-fn program(name: String, frags: bool, code: Vec<(MachineInsn, Span)>, stack: u32) -> Program {
-    let mut program =
-        Program { name, frags, insns: Vec::with_capacity(code.len()), lines: Vec::new(), stack };
+/// `program` with its code: splits instructions from their sources, of which each stands where it starts to hold.
+fn program(mut program: Program, code: Vec<(MachineInsn, Span)>) -> Program {
     for (index, (insn, span)) in code.into_iter().enumerate() {
         program.insns.push(insn);
         if program.lines.last().is_none_or(|&(_, last)| last != span) {
@@ -114,11 +123,16 @@ fn program(name: String, frags: bool, code: Vec<(MachineInsn, Span)>, stack: u32
     program
 }
 
-fn check_stack(name: &str, span: Span, used: u32) -> Result<(), Box<Diagnostic>> {
-    if used <= STACK_SIZE {
+/// Bytes of stack that `function` may use.
+fn stack_limit(function: &VFunction) -> u32 {
+    if function.calls_subprograms() { STACK_SIZE - CALLED } else { STACK_SIZE }
+}
+
+fn check_stack(name: &str, span: Span, used: u32, limit: u32) -> Result<(), Box<Diagnostic>> {
+    if used <= limit {
         return Ok(());
     }
-    let title = format!("program `{name}` needs {used} bytes of stack, of {STACK_SIZE} that there are");
+    let title = format!("program `{name}` needs {used} bytes of stack, of {limit} that there are");
     let diagnostic = Diagnostic::error(codes::STACK_FULL, title, span, "this program keeps too much at once")
         .with_note(
             "What a comparison computes, and lengths of headers, take a word of stack each while they are needed.",

@@ -13,7 +13,7 @@ use crate::module::{MachineInsn, Program};
 
 /// Checks `program`; an error says what is wrong at which instruction.
 pub(crate) fn lint(program: &Program) -> Result<(), String> {
-    let flow = Flow::new(&program.insns)?;
+    let flow = Flow::new(program)?;
     for (index, insn) in program.insns.iter().enumerate() {
         let fail = |what: &str| Err(format!("{}: instruction {index}: {insn:?}: {what}", program.name));
         let Some(written) = flow.written[index] else { return fail("unreachable") };
@@ -53,11 +53,13 @@ struct Flow {
 }
 
 impl Flow {
-    fn new(insns: &[MachineInsn]) -> Result<Flow, String> {
+    fn new(program: &Program) -> Result<Flow, String> {
+        let insns = &program.insns;
         let mut flow = Flow { written: vec![None; insns.len()] };
         let starts: Vec<usize> =
             insns.iter().scan(0, |next, insn| Some(std::mem::replace(next, *next + slots(insn)))).collect();
-        let at_entry = RegSet::default().with(Reg::R1).with(Reg::FP);
+        let params = (1..=program.params).map(Reg);
+        let at_entry = params.fold(RegSet::default().with(Reg::FP), RegSet::with);
         let mut work = Vec::new();
         flow.reach(0, at_entry, &mut work)?;
         while let Some(index) = work.pop() {
@@ -98,14 +100,16 @@ impl Flow {
 /// What is written after `insn`: a call loses r1 to r5.
 fn after(insn: &MachineInsn, before: RegSet) -> RegSet {
     match insn {
-        Insn::Call { .. } | Insn::CallLocal { .. } => before.without(RegSet::CALL).with(Reg::R0),
+        Insn::Call { .. } | Insn::CallLocal { .. } | Insn::CallSubprogram { .. } => {
+            before.without(RegSet::CALL).with(Reg::R0)
+        }
         _ => writes(insn).iter().fold(before, RegSet::with),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use pktc_bpf::{AluOp, Condition, Helper, Operand, Width};
+    use pktc_bpf::{AluOp, Condition, Helper, Operand, Section, Width};
     use pktc_diagnostics::{FileId, Span};
 
     use super::*;
@@ -127,7 +131,7 @@ mod tests {
     fn check(insns: &[MachineInsn], expected: Option<&str>) {
         let span = Span { file: FileId(0), start: 0, end: 0 };
         let (insns, lines) = (insns.to_vec(), vec![(0, span)]);
-        let program = Program { name: "t".into(), frags: false, insns, lines, stack: 16 };
+        let program = Program { name: "t".into(), section: Section::Xdp, params: 1, insns, lines, stack: 16 };
         match (lint(&program), expected) {
             (Ok(()), None) => {}
             (Err(error), Some(part)) if error.contains(part) => {}

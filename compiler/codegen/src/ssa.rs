@@ -120,14 +120,18 @@ impl Marks {
 /// The registers that are written more than once.
 fn lives(function: &VFunction) -> impl Iterator<Item = (VReg, Life)> {
     let mut count: SecondaryMap<VReg, u32> = SecondaryMap::new();
-    count[function.context] = 1;
+    for &param in &function.params {
+        count[param] = 1;
+    }
     for (insn, _) in function.blocks.values().flat_map(|block| &block.insns) {
         if let Some(reg) = definition(insn) {
             count[reg] += 1;
         }
     }
     let mut lives: SecondaryMap<VReg, Life> = SecondaryMap::new();
-    lives[function.context].writes.push(entry());
+    for &param in &function.params {
+        lives[param].writes.push(entry());
+    }
     for (id, block) in &function.blocks {
         let several = |reg: VReg| count[reg] > 1;
         for (insn, _) in &block.insns {
@@ -180,7 +184,8 @@ impl Renamer {
     }
 
     fn rename(mut self, dominators: &Dominators) -> Result<Ssa, Unwritten> {
-        self.ssa.function.context = self.define(self.ssa.function.context);
+        let params = std::mem::take(&mut self.ssa.function.params);
+        self.ssa.function.params = params.into_iter().map(|param| self.define(param)).collect();
         let mut steps = vec![Step::Enter(entry())];
         while let Some(step) = steps.pop() {
             match step {

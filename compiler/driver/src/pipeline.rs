@@ -16,7 +16,7 @@ use pktc_semantics::typed::{Program, Subject, XdpId};
 
 use crate::metadata::describe;
 use crate::options::{Level, Options};
-use crate::stack::save_stack;
+use crate::stack::{save_stack, spare_verifier};
 
 /// A checked source file with all that it uses.
 #[derive(Clone, Debug)]
@@ -104,20 +104,9 @@ pub(crate) fn rule_programs(
 ) -> Result<Vec<RuleProgram>, Vec<Diagnostic>> {
     collect(subjects.iter().map(|&subject| {
         let mut rules = build_rules(program, &checked.sources, &program.subject(subject))?;
-        if options.access.frags() && rules.ask_for_tunnels() {
-            return Err(vec![tunnels_not_yet(&rules)]);
-        }
         rules.counters = options.counters.count(rules.counters);
         Ok(rules)
     }))
-}
-
-/// The parse of tunnels, with all its ways to refill a window, is more than kernels' verifiers walk.
-fn tunnels_not_yet(rules: &RuleProgram) -> Diagnostic {
-    let title = "packets in tunnels, in several buffers: not yet compiled by this version of pktc";
-    let label = "its rules ask for `inner.`";
-    Diagnostic::error(codes::NOT_YET, title, rules.span, label)
-        .with_help("`--access direct` compiles it; that sees the first buffer of a packet only")
 }
 
 /// Flow IR of each program.
@@ -137,6 +126,9 @@ pub(crate) fn flows(
         }
         bound_reach(&mut flow, options.access.reach());
         verified(&flow, "bound_reach");
+        if options.access.frags() {
+            spare_verifier(&mut flow);
+        }
         Ok(flow)
     }))
 }

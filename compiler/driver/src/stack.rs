@@ -1,4 +1,4 @@
-//! Programs that hold more at once than fits into the stack.
+//! Programs that hold more at once than fits into the stack, or than the kernel's verifier follows there.
 
 use pktc_diagnostics::{Diagnostic, codes};
 use pktc_ir::flow::Flow;
@@ -8,6 +8,24 @@ use crate::pipeline::verified;
 
 /// Bytes that a per-CPU array's entry may have (`PCPU_MIN_UNIT_SIZE`).
 const LARGEST_ENTRY: u32 = 32 << 10;
+
+/// From so many blocks on, programs that see several buffers are spared the stack.
+const MANY_BLOCKS: usize = 1000;
+
+/// Lets the variables of a large program that sees several buffers wait in cells from the start. What lies on the stack
+/// the verifier follows byte by byte: it walks what comes behind once for every way in which it may be filled, and for
+/// these programs on the linear part and on the window.
+pub(crate) fn spare_verifier(flow: &mut Flow) {
+    if flow.blocks.len() < MANY_BLOCKS {
+        return;
+    }
+    let mut spared = flow.clone();
+    keep_in_cells(&mut spared);
+    verified(&spared, "keep_in_cells");
+    if spared.cell_bytes() <= LARGEST_ENTRY {
+        *flow = spared;
+    }
+}
 
 /// After code generation gave `errors`: lets variables of the programs that need too much stack wait in cells.
 ///

@@ -346,7 +346,7 @@ fn data_map<'a>(
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use pktc_bpf::{Insn, MapDef, MapIndex, MapKind, Reg, Size, ValueLayout};
+    use pktc_bpf::{Insn, MapDef, MapIndex, MapKind, Reg, Section, Size, ValueLayout};
     use pktc_codegen::module::{Module, Program};
     use pktc_diagnostics::{SourceMap, Span};
     use pktc_object::{Metadata, ProgramInfo, SCHEMA, SourceInfo};
@@ -374,7 +374,8 @@ pub(crate) mod tests {
             Insn::Exit,
         ];
         let lines = vec![(0, Span { file, start: 11, end: 23 })];
-        let program = Program { name: "edge".into(), frags: true, insns, lines, stack: 0 };
+        let program =
+            Program { name: "edge".into(), section: Section::XdpFrags, params: 1, insns, lines, stack: 0 };
         let maps = vec![
             map("counts", MapKind::PerCpuArray, 16, None),
             MapDef { flags: READ_ONLY, ..map("table", MapKind::Array, 4, Some(vec![1, 2, 2, 1])) },
@@ -392,7 +393,12 @@ pub(crate) mod tests {
             sets: Vec::new(),
             source: SourceInfo { path: "a.pkt".into(), sha256: String::new() },
         };
-        pktc_object::write(&Module { programs: vec![program], maps }, &metadata, &sources).unwrap()
+        pktc_object::write(
+            &Module { programs: vec![program], maps, ..Module::default() },
+            &metadata,
+            &sources,
+        )
+        .unwrap()
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub(crate) fn map(flows: &[Flow]) -> Option<MapDef> {
 /// Looks the array's entry up for the whole program, which goes on in a new block.
 pub(crate) fn find(lowering: &mut Lowering<'_>, map: MapIndex) {
     let (entry, pointer) = (maps::look_up(lowering, map, Operand::Imm(0)), lowering.cells.pointer);
-    lowering.push(VInsn::Mov { dst: pointer, src: Operand::Reg(entry) });
+    lowering.mov(pointer, Operand::Reg(entry));
     let (found, absent) = (lowering.new_block(), lowering.new_cold_block());
     lowering.branch(Condition::Eq, pointer, Operand::Imm(0), absent, found);
     lowering.switch_to(absent);

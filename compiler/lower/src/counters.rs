@@ -63,8 +63,8 @@ impl CounterLayout {
     }
 }
 
-/// Counts the packet in the entry whose number is in `index`; `ask`: see [`Lowering::counted_length`].
-pub(crate) fn count(lowering: &mut Lowering<'_>, index: Operand<VReg>, ask: bool) {
+/// Counts a packet of `length` bytes in the entry whose number is in `index`.
+pub(crate) fn count(lowering: &mut Lowering<'_>, index: Operand<VReg>, length: VReg) {
     let entry = maps::look_up(lowering, CounterLayout::MAP, index);
     let (found, done) = (lowering.new_block(), lowering.new_block());
     lowering.end(Terminator::Branch {
@@ -77,8 +77,6 @@ pub(crate) fn count(lowering: &mut Lowering<'_>, index: Operand<VReg>, ask: bool
     });
     lowering.switch_to(found);
     add(lowering, entry, 0, Operand::Imm(1));
-    let length = lowering.fresh();
-    lowering.counted_length(length, ask);
     add(lowering, entry, 8, Operand::Reg(length));
     lowering.end(Terminator::Goto(done));
     lowering.switch_to(done);
@@ -88,6 +86,6 @@ pub(crate) fn count(lowering: &mut Lowering<'_>, index: Operand<VReg>, ask: bool
 fn add(lowering: &mut Lowering<'_>, entry: VReg, offset: i16, right: Operand<VReg>) {
     let (before, after, base) = (lowering.fresh(), lowering.fresh(), Base::Reg(entry));
     lowering.push(VInsn::Load { size: Size::U64, dst: before, base, offset });
-    lowering.push(VInsn::Alu { op: AluOp::Add, width: Width::W64, dst: after, left: before, right });
+    lowering.alu(AluOp::Add, after, before, right);
     lowering.push(VInsn::Store { size: Size::U64, base, offset, src: Operand::Reg(after) });
 }

@@ -1,10 +1,11 @@
 //! One program: everything but packet access.
 
+use std::ops::{Deref, DerefMut};
+
 use hashbrown::HashMap;
 
-use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
-use pktc_bpf::{AluOp, Condition, MapIndex, Operand, Size, Swap, Width, XdpAction};
-use pktc_diagnostics::Span;
+use cranelift_entity::{EntityRef, SecondaryMap};
+use pktc_bpf::{AluOp, Condition, MapIndex, Operand, Section, Size, Swap, Width, XdpAction};
 use pktc_ir::cursor::{Place, cursor_places};
 use pktc_ir::facts::Facts;
 use pktc_ir::flow::{Arg, Block, End, Flow, Op, Value};
@@ -13,9 +14,10 @@ use pktc_semantics::typed::Verdict;
 
 use crate::access::{Access, Check, Strategy, pieces};
 use crate::cells::{self, Cells};
+use crate::code::Code;
 use crate::counters::{self, CounterLayout};
 use crate::maps;
-use crate::vcode::{Base, Terminator, VBlock, VBlockId, VFunction, VInsn, VReg};
+use crate::vcode::{Base, Terminator, VBlockId, VFunction, VInsn, VReg};
 
 /// Offset of `ingress_ifindex` in `struct xdp_md`.
 const IFINDEX: i16 = 12;
@@ -33,15 +35,11 @@ pub(crate) struct Lowering<'a> {
     effects: Option<Effects>,
     counters: &'a CounterLayout,
     first_rule: Option<u32>,
-    blocks: PrimaryMap<VBlockId, VBlock>,
+    code: Code,
     starts: SecondaryMap<Block, Option<VBlockId>>,
-    current: VBlockId,
-    span: Span,
-    vregs: u32,
     pointers: HashMap<Value, VReg>,
     pub(crate) cells: Cells,
-    /// For packets of which it was told what they claim, and for others.
-    tails: [Option<Tail>; 2],
+    tail: Option<Tail>,
     pub(crate) context: VReg,
     pub(crate) cursor: VReg,
     pub(crate) limit: VReg,
@@ -50,9 +48,10 @@ pub(crate) struct Lowering<'a> {
 /// The end that all rules share: counts and exits.
 #[derive(Clone, Copy)]
 struct Tail {
-    block: VBlockId,
     index: VReg,
     verdict: VReg,
+    /// Where it begins, for packets of which it was told what they claim, and for others.
+    starts: [VBlockId; 2],
 }
 
 /// Effects that must be done once, though the body may begin anew.
@@ -84,16 +83,31 @@ pub(crate) fn lower_function(
     for block in flow.blocks.keys() {
         lowering.block(block);
     }
-    lowering.shared_tails();
+    lowering.shared_tail();
     lowering.access(|strategy, lowering| strategy.finish(lowering));
+    let (params, (blocks, vregs)) = (vec![lowering.context], lowering.code.finish());
     VFunction {
         name: flow.name.clone(),
         span: flow.span,
-        frags: access.frags(),
-        context: lowering.context,
-        vregs: lowering.vregs,
+        section: Section::of_programs(access.frags()),
+        params,
+        vregs,
         frame: maps::FRAME + access.frame(),
-        blocks: crate::layout::order_blocks(lowering.blocks),
+        blocks: crate::layout::order_blocks(blocks),
+    }
+}
+
+impl Deref for Lowering<'_> {
+    type Target = Code;
+
+    fn deref(&self) -> &Code {
+        &self.code
+    }
+}
+
+impl DerefMut for Lowering<'_> {
+    fn deref_mut(&mut self) -> &mut Code {
+        &mut self.code
     }
 }
 
@@ -110,14 +124,11 @@ impl<'a> Lowering<'a> {
             effects: None,
             counters,
             first_rule,
-            blocks: PrimaryMap::new(),
+            code: Code::new(flow.span, values + 4),
             starts: SecondaryMap::new(),
-            current: VBlockId::new(0),
-            span: flow.span,
-            vregs: values + 4,
             cells: Cells::new(flow, VReg::from_u32(values + 3)),
             pointers: HashMap::new(),
-            tails: [None; 2],
+            tail: None,
             context: VReg::from_u32(values),
             cursor: VReg::from_u32(values + 1),
             limit: VReg::from_u32(values + 2),
@@ -128,21 +139,9 @@ impl<'a> Lowering<'a> {
 impl Lowering<'_> {
     // ---- building blocks ----
 
-    pub(crate) fn new_block(&mut self) -> VBlockId {
-        let end = Terminator::Exit(Operand::Imm(0));
-        self.blocks.push(VBlock { insns: Vec::new(), end, end_span: self.span, cold: false })
-    }
-
-    /// A block that is laid out behind the others.
-    pub(crate) fn new_cold_block(&mut self) -> VBlockId {
-        let block = self.new_block();
-        self.blocks[block].cold = true;
-        block
-    }
-
     /// A cold block that `fill` writes, while the current one stays as it is.
     pub(crate) fn aside(&mut self, fill: impl FnOnce(&mut Self)) -> VBlockId {
-        let before = self.current;
+        let before = self.current();
         let block = self.new_cold_block();
         self.switch_to(block);
         fill(self);
@@ -156,24 +155,6 @@ impl Lowering<'_> {
         let result = work(&mut *strategy, self);
         self.strategy = Some(strategy);
         result
-    }
-
-    pub(crate) fn switch_to(&mut self, block: VBlockId) {
-        self.current = block;
-    }
-
-    pub(crate) fn push(&mut self, insn: VInsn) {
-        self.blocks[self.current].insns.push((insn, self.span));
-    }
-
-    pub(crate) fn end(&mut self, end: Terminator) {
-        let block = &mut self.blocks[self.current];
-        (block.end, block.end_span) = (end, self.span);
-    }
-
-    pub(crate) fn fresh(&mut self) -> VReg {
-        self.vregs += 1;
-        VReg::from_u32(self.vregs - 1)
     }
 
     pub(crate) fn register(&self, value: Value) -> VReg {
@@ -190,8 +171,15 @@ impl Lowering<'_> {
         pointer
     }
 
-    /// The packet's length for counters; may go on in a block of its own. `ask`: it was not told what the packet claims.
-    pub(crate) fn counted_length(&mut self, dst: VReg, ask: bool) {
+    /// Counts the packet; goes on in a block of its own. `ask`: it was not told what the packet claims.
+    fn count(&mut self, index: Operand<VReg>, ask: bool) {
+        let length = self.fresh();
+        self.counted_length(length, ask);
+        counters::count(self, index, length);
+    }
+
+    /// The packet's length for counters; may go on in a block of its own.
+    fn counted_length(&mut self, dst: VReg, ask: bool) {
         self.access(|strategy, lowering| match ask {
             true => strategy.packet_length(lowering, dst),
             false => strategy.counted_length(lowering, dst),
@@ -209,33 +197,11 @@ impl Lowering<'_> {
         self.push(VInsn::Load { size: Size::U32, dst, base, offset });
     }
 
-    /// Ends the block: compares 64-bit numbers.
-    pub(crate) fn branch(
-        &mut self,
-        condition: Condition,
-        left: VReg,
-        right: Operand<VReg>,
-        taken: VBlockId,
-        fallthrough: VBlockId,
-    ) {
-        self.end(Terminator::Branch { condition, width: Width::W64, left, right, taken, fallthrough });
-    }
-
-    /// Goes on in a new block, in which `register` is at most `limit`.
-    pub(crate) fn must_be_at_most(&mut self, register: VReg, limit: i32, beyond: VBlockId) {
-        let within = self.new_block();
-        self.branch(Condition::Gt, register, Operand::Imm(limit), beyond, within);
-        self.switch_to(within);
-    }
-
     /// `arg` for a 64-bit operation.
     pub(crate) fn operand(&mut self, arg: Arg) -> Operand<VReg> {
         match arg {
             Arg::Value(value) => Operand::Reg(self.register(value)),
-            Arg::Const(constant) => match i32::try_from(constant) {
-                Ok(small) => Operand::Imm(small),
-                Err(_) => Operand::Reg(self.constant(constant)),
-            },
+            Arg::Const(constant) => self.constant(constant),
         }
     }
 
@@ -245,12 +211,6 @@ impl Lowering<'_> {
             Arg::Const(constant) if u32::try_from(constant).is_ok() => Operand::Imm(constant as u32 as i32),
             other => self.operand(other),
         }
-    }
-
-    fn constant(&mut self, imm: u64) -> VReg {
-        let dst = self.fresh();
-        self.push(VInsn::LoadImm64 { dst, imm });
-        dst
     }
 
     fn start_of(&mut self, block: Block) -> VBlockId {
@@ -275,7 +235,7 @@ impl Lowering<'_> {
                 let data = self.fresh();
                 self.push(VInsn::Load { size: Size::U32, dst: data, base: Base::Reg(context), offset: 0 });
                 let right = Operand::Reg(data);
-                self.push(VInsn::Alu { op: AluOp::Sub, width: Width::W64, dst, left: data, right });
+                self.alu(AluOp::Sub, dst, data, right);
             }
             self.effects = Some(effects);
         }
@@ -287,22 +247,10 @@ impl Lowering<'_> {
         let (skipping, doing, behind) = (self.new_cold_block(), self.new_block(), self.new_block());
         self.branch(Condition::Ne, skip, Operand::Imm(0), skipping, doing);
         self.switch_to(skipping);
-        self.push(VInsn::Alu {
-            op: AluOp::Sub,
-            width: Width::W64,
-            dst: skip,
-            left: skip,
-            right: Operand::Imm(1),
-        });
+        self.alu(AluOp::Sub, skip, skip, Operand::Imm(1));
         self.end(Terminator::Goto(behind));
         self.switch_to(doing);
-        self.push(VInsn::Alu {
-            op: AluOp::Add,
-            width: Width::W64,
-            dst: done,
-            left: done,
-            right: Operand::Imm(1),
-        });
+        self.alu(AluOp::Add, done, done, Operand::Imm(1));
         work(self);
         self.end(Terminator::Goto(behind));
         self.switch_to(behind);
@@ -311,7 +259,7 @@ impl Lowering<'_> {
     /// The body begins anew: what was done is to be left out.
     pub(crate) fn skip_done_effects(&mut self) {
         if let Some(Effects { done, skip }) = self.effects {
-            self.push(VInsn::Mov { dst: skip, src: Operand::Reg(done) });
+            self.mov(skip, Operand::Reg(done));
         }
     }
 
@@ -335,7 +283,7 @@ impl Lowering<'_> {
         match *op {
             Op::Copy { dst, src } => self.copy(dst, src),
             Op::Forget { dst, src, mask } => self.forget(dst, src, mask),
-            Op::Alu { op, dst, left, right } => self.alu(op, dst, left, right),
+            Op::Alu { op, dst, left, right } => self.arithmetic(op, dst, left, right),
             Op::Swap { dst, src, size } => self.swap(dst, src, size),
             Op::Read { dst, offset, size } => self.read(dst, self.cursor, self.place, offset, size),
             Op::ReadAt { dst, base, offset, size } => {
@@ -345,7 +293,7 @@ impl Lowering<'_> {
             }
             Op::Advance { by } => {
                 let (cursor, right) = (self.cursor, self.operand(by));
-                self.push(VInsn::Alu { op: AluOp::Add, width: Width::W64, dst: cursor, left: cursor, right });
+                self.alu(AluOp::Add, cursor, cursor, right);
                 self.place = self.place.advanced(by, &self.facts);
             }
             Op::Keep { cell, src } => {
@@ -376,12 +324,12 @@ impl Lowering<'_> {
             }
             Op::Hit { rule, ask } => {
                 if let Some(index) = self.rule_index(rule) {
-                    self.effect(|lowering| counters::count(lowering, Operand::Imm(index), ask));
+                    self.effect(|lowering| lowering.count(Operand::Imm(index), ask));
                 }
             }
             Op::Count { counter, ask } => {
                 let index = self.counters.first_named() + counter.as_u32();
-                self.effect(|lowering| counters::count(lowering, Operand::Imm(index as i32), ask));
+                self.effect(|lowering| lowering.count(Operand::Imm(index as i32), ask));
             }
         }
     }
@@ -405,7 +353,7 @@ impl Lowering<'_> {
             });
         }
         if let Some(read) = read {
-            self.push(VInsn::Mov { dst, src: Operand::Reg(read) });
+            self.mov(dst, Operand::Reg(read));
         }
     }
 
@@ -413,9 +361,9 @@ impl Lowering<'_> {
     fn join(&mut self, low: VReg, part: VReg, bytes: u32) -> VReg {
         let (shifted, joined) = (self.fresh(), self.fresh());
         let right = Operand::Imm(bytes as i32 * 8);
-        self.push(VInsn::Alu { op: AluOp::Lsh, width: Width::W64, dst: shifted, left: part, right });
+        self.alu(AluOp::Lsh, shifted, part, right);
         let right = Operand::Reg(shifted);
-        self.push(VInsn::Alu { op: AluOp::Or, width: Width::W64, dst: joined, left: low, right });
+        self.alu(AluOp::Or, joined, low, right);
         joined
     }
 
@@ -429,7 +377,7 @@ impl Lowering<'_> {
             Arg::Const(imm) if i32::try_from(imm).is_err() => self.push(VInsn::LoadImm64 { dst, imm }),
             src => {
                 let src = self.operand(src);
-                self.push(VInsn::Mov { dst, src });
+                self.mov(dst, src);
             }
         }
     }
@@ -437,27 +385,11 @@ impl Lowering<'_> {
     fn forget(&mut self, dst: Value, src: Arg, mask: u64) {
         let (dst, sum) = (self.register(dst), self.unknown_zero());
         let right = self.operand(src);
-        self.push(VInsn::Alu { op: AluOp::Add, width: Width::W64, dst: sum, left: sum, right });
+        self.alu(AluOp::Add, sum, sum, right);
         self.mask(dst, sum, mask);
     }
 
-    /// A new register with [`VInsn::UnknownZero`].
-    pub(crate) fn unknown_zero(&mut self) -> VReg {
-        let dst = self.fresh();
-        self.push(VInsn::UnknownZero { dst });
-        dst
-    }
-
-    /// `dst = src & mask`
-    pub(crate) fn mask(&mut self, dst: VReg, src: VReg, mask: u64) {
-        // A mask of at most 32 bits clears the upper half, as 32-bit operations do.
-        let width = if u32::try_from(mask).is_ok() { Width::W32 } else { Width::W64 };
-        let mask = Arg::Const(mask);
-        let right = if width == Width::W32 { self.operand32(mask) } else { self.operand(mask) };
-        self.push(VInsn::Alu { op: AluOp::And, width, dst, left: src, right });
-    }
-
-    fn alu(&mut self, op: AluOp, dst: Value, left: Value, right: Arg) {
+    fn arithmetic(&mut self, op: AluOp, dst: Value, left: Value, right: Arg) {
         let (dst, left) = (self.register(dst), self.register(left));
         let (op, right) = match (op, right) {
             (AluOp::Mul, Arg::Const(factor)) if factor.is_power_of_two() => {
@@ -475,7 +407,7 @@ impl Lowering<'_> {
     fn swap(&mut self, dst: Value, src: Value, size: Size) {
         let (dst, src) = (self.register(dst), self.register(src));
         let swap = match size {
-            Size::U8 => return self.push(VInsn::Mov { dst, src: Operand::Reg(src) }),
+            Size::U8 => return self.mov(dst, Operand::Reg(src)),
             Size::U16 => Swap::Be16,
             Size::U32 => Swap::Be32,
             Size::U64 => Swap::Be64,
@@ -567,29 +499,33 @@ impl Lowering<'_> {
         let Some(index) = rule.and_then(|rule| self.rule_index(rule)) else {
             return self.end(Terminator::Exit(code));
         };
-        let tail = self.tail(ask);
-        self.push(VInsn::Mov { dst: tail.index, src: Operand::Imm(index) });
-        self.push(VInsn::Mov { dst: tail.verdict, src: code });
-        self.end(Terminator::Goto(tail.block));
+        let tail = self.tail();
+        self.mov(tail.index, Operand::Imm(index));
+        self.mov(tail.verdict, code);
+        self.end(Terminator::Goto(tail.starts[usize::from(ask)]));
     }
 
-    fn tail(&mut self, ask: bool) -> Tail {
-        if let Some(tail) = self.tails[usize::from(ask)] {
+    fn tail(&mut self) -> Tail {
+        if let Some(tail) = self.tail {
             return tail;
         }
-        let tail = Tail { block: self.new_block(), index: self.fresh(), verdict: self.fresh() };
-        self.tails[usize::from(ask)] = Some(tail);
-        tail
+        let starts = [self.new_block(), self.new_block()];
+        let tail = Tail { index: self.fresh(), verdict: self.fresh(), starts };
+        *self.tail.insert(tail)
     }
 
-    fn shared_tails(&mut self) {
+    fn shared_tail(&mut self) {
+        let Some(tail) = self.tail else { return };
         self.span = self.flow.span;
+        let (length, counting) = (self.fresh(), self.new_block());
         for ask in [false, true] {
-            let Some(tail) = self.tails[usize::from(ask)] else { continue };
-            self.switch_to(tail.block);
-            counters::count(self, Operand::Reg(tail.index), ask);
-            self.end(Terminator::Exit(Operand::Reg(tail.verdict)));
+            self.switch_to(tail.starts[usize::from(ask)]);
+            self.counted_length(length, ask);
+            self.end(Terminator::Goto(counting));
         }
+        self.switch_to(counting);
+        counters::count(self, Operand::Reg(tail.index), length);
+        self.end(Terminator::Exit(Operand::Reg(tail.verdict)));
     }
 }
 

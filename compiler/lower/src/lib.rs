@@ -4,6 +4,7 @@
 
 pub mod access;
 mod cells;
+mod code;
 mod counters;
 mod function;
 mod layout;
@@ -16,7 +17,7 @@ use pktc_ir::flow::Flow;
 pub use access::Access;
 pub use counters::CounterLayout;
 pub use function::xdp_action;
-use vcode::VModule;
+use vcode::{VFunction, VModule};
 
 /// Lowers all programs of an object; `named` is how many named counters they share.
 #[must_use]
@@ -28,5 +29,8 @@ pub fn lower(flows: &[Flow], named: u32, access: Access) -> (VModule, CounterLay
     let programs = flows.iter().enumerate().map(|(index, flow)| {
         function::lower_function(flow, &counters, counters.first_rule(index), cells, access)
     });
-    (VModule { programs: programs.collect(), maps }, counters)
+    let programs: Vec<VFunction> = programs.collect();
+    let caller = programs.iter().find(|program| program.calls_subprograms());
+    let subprograms = caller.and_then(|program| access.subprogram(program.span)).into_iter().collect();
+    (VModule { programs, subprograms, maps }, counters)
 }

@@ -5,7 +5,9 @@
 #![expect(missing_docs, reason = "each variant's example names its fields")]
 
 use cranelift_entity::{PrimaryMap, entity_impl};
-use pktc_bpf::{AluOp, Condition, Helper, MapDef, MapIndex, Operand, Size, Swap, Width};
+use pktc_bpf::{
+    AluOp, Condition, Helper, MapDef, MapIndex, Operand, Section, Size, SubprogramIndex, Swap, Width,
+};
 use pktc_diagnostics::Span;
 
 /// A virtual register: 64 bits.
@@ -23,27 +25,38 @@ entity_impl!(VBlockId, "b");
 pub struct VModule {
     /// The programs.
     pub programs: Vec<VFunction>,
+    /// What programs call: the functions that [`SubprogramIndex`] points into.
+    pub subprograms: Vec<VFunction>,
     /// The maps that [`MapIndex`] points into.
     pub maps: Vec<MapDef>,
 }
 
-/// A program.
+/// A program or a subprogram.
 #[derive(Clone, Debug)]
 pub struct VFunction {
     /// Its name.
     pub name: String,
     /// Where its name is declared; errors about the whole program point there.
     pub span: Span,
-    /// Whether it takes packets in several buffers.
-    pub frags: bool,
-    /// The register that holds the context at entry.
-    pub context: VReg,
+    /// Where it lies.
+    pub section: Section,
+    /// What it is called with, in r1 to r5. A program has one, the context.
+    pub params: Vec<VReg>,
     /// How many registers there are.
     pub vregs: u32,
     /// Bytes below the frame pointer that the code itself uses ([`Base::Frame`]); spills lie below them.
     pub frame: u32,
     /// The blocks; the first is the entry. Their order is the wanted layout, cold ones go behind all others.
     pub blocks: PrimaryMap<VBlockId, VBlock>,
+}
+
+impl VFunction {
+    /// Whether it calls a function of the module.
+    #[must_use]
+    pub fn calls_subprograms(&self) -> bool {
+        let mut insns = self.blocks.values().flat_map(|block| &block.insns);
+        insns.any(|(insn, _)| matches!(insn, VInsn::Call { callee: Callee::Subprogram(_), .. }))
+    }
 }
 
 /// Straight code with one end.
@@ -95,8 +108,17 @@ pub enum VInsn {
     Store { size: Size, base: Base, offset: i16, src: Operand<VReg> },
     /// `lock *(size *)(base + offset) += src`
     AtomicAdd { size: Size, base: VReg, offset: i16, src: VReg },
-    /// `dst = helper(args)`: at most 5, in r1 to r5
-    Call { helper: Helper, dst: VReg, args: Vec<VReg> },
+    /// `dst = callee(args)`: at most 5, in r1 to r5
+    Call { callee: Callee, dst: VReg, args: Vec<VReg> },
+}
+
+/// What is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Callee {
+    /// A function of the kernel.
+    Helper(Helper),
+    /// A function of the module.
+    Subprogram(SubprogramIndex),
 }
 
 /// How a block ends.

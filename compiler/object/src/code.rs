@@ -1,6 +1,7 @@
-//! Programs as bytes: the sections `xdp` and `xdp.frags`, one function a program, in the module's order.
+//! Code as bytes: the sections `xdp` and `xdp.frags`, one function a program, and `.text` with what they call, in the
+//! module's order.
 
-use pktc_bpf::{Insn, Relocation, SLOT};
+use pktc_bpf::{Insn, Relocation, SLOT, Section};
 use pktc_codegen::module::{Module, Program};
 use pktc_diagnostics::Span;
 
@@ -8,8 +9,7 @@ use crate::ObjectError;
 
 /// A section of instructions.
 pub(crate) struct CodeSection {
-    /// `xdp` or `xdp.frags`: exactly these, since strict libbpf and aya refuse `xdp/…`.
-    pub(crate) name: &'static str,
+    pub(crate) section: Section,
     pub(crate) bytes: Vec<u8>,
     /// By ascending offset, without gaps.
     pub(crate) functions: Vec<Function>,
@@ -17,9 +17,11 @@ pub(crate) struct CodeSection {
     pub(crate) relocations: Vec<Relocation>,
 }
 
-/// A program in its section.
+/// A program or subprogram in its section.
 pub(crate) struct Function {
     pub(crate) name: String,
+    /// How many parameters it has; a program has one, the context.
+    pub(crate) params: u8,
     /// Bytes from the section's start.
     pub(crate) offset: usize,
     /// Bytes.
@@ -28,17 +30,18 @@ pub(crate) struct Function {
     pub(crate) lines: Vec<(usize, Span)>,
 }
 
-/// The sections that hold the module's programs; an empty one is left out.
+/// The sections that hold the module's functions; an empty one is left out.
 pub(crate) fn assemble(module: &Module) -> Result<Vec<CodeSection>, ObjectError> {
     let mut sections = Vec::new();
-    for (name, frags) in [("xdp", false), ("xdp.frags", true)] {
-        let mut section =
-            CodeSection { name, bytes: Vec::new(), functions: Vec::new(), relocations: Vec::new() };
-        for program in module.programs.iter().filter(|program| program.frags == frags) {
-            section.add(module, program)?;
+    for section in Section::ALL {
+        let mut code =
+            CodeSection { section, bytes: Vec::new(), functions: Vec::new(), relocations: Vec::new() };
+        let functions = module.programs.iter().chain(&module.subprograms);
+        for function in functions.filter(|function| function.section == section) {
+            code.add(module, function)?;
         }
-        if !section.functions.is_empty() {
-            sections.push(section);
+        if !code.functions.is_empty() {
+            sections.push(code);
         }
     }
     Ok(sections)
@@ -55,6 +58,7 @@ impl CodeSection {
         self.bytes.extend(&encoded.bytes);
         self.functions.push(Function {
             name: program.name.clone(),
+            params: program.params,
             offset,
             size: encoded.bytes.len(),
             lines: lines(program, offset),
@@ -80,6 +84,14 @@ fn check(module: &Module, program: &Program) -> Result<(), ObjectError> {
                         map: def.name.clone(),
                     });
                 }
+            }
+            Insn::CallSubprogram { subprogram, .. }
+                if module.subprograms.get(subprogram.0 as usize).is_none() =>
+            {
+                return Err(ObjectError::MissingSubprogram {
+                    program: program.name.clone(),
+                    subprogram: *subprogram,
+                });
             }
             Insn::CallLocal { .. } => return Err(ObjectError::LocalCall { program: program.name.clone() }),
             _ => {}

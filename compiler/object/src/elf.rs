@@ -3,6 +3,7 @@
 //! | section | content |
 //! |---|---|
 //! | `xdp`, `xdp.frags` | the programs; each is a global function symbol with its size (libbpf refuses others) |
+//! | `.text` | what they call; each is a local function symbol with its size |
 //! | `.maps` | zeros, one global object symbol a map; what it is stands in `.BTF` |
 //! | `.rodata`, `.rodata.N` | one global object symbol each |
 //! | `.xdp_run_config` | zeros, one global object symbol a program that says how it takes part in a dispatcher |
@@ -18,7 +19,7 @@ use object::write::{Object, Relocation, SectionId, Symbol, SymbolFlags, SymbolId
 use object::{
     Architecture, BinaryFormat, Endianness, RelocationFlags, SectionKind, SymbolKind, SymbolScope, elf,
 };
-use pktc_bpf::MapIndex;
+use pktc_bpf::{MapIndex, Section, SubprogramIndex, Target};
 
 use crate::code::CodeSection;
 use crate::data::DataSection;
@@ -45,6 +46,7 @@ pub(crate) fn write(parts: Parts<'_>) -> Result<Vec<u8>, ObjectError> {
     let mut writer = Writer {
         elf: Object::new(BinaryFormat::Elf, Architecture::Bpf, Endianness::Little),
         maps: HashMap::new(),
+        subprograms: HashMap::new(),
     };
     let code: Vec<SectionId> = parts.code.iter().map(|section| writer.code(section)).collect();
     writer.maps(parts.maps);
@@ -67,6 +69,8 @@ struct Writer {
     elf: Object<'static>,
     /// The symbol that stands for each map.
     maps: HashMap<MapIndex, SymbolId>,
+    /// The symbol of each subprogram.
+    subprograms: HashMap<SubprogramIndex, SymbolId>,
 }
 
 impl Writer {
@@ -97,9 +101,15 @@ impl Writer {
     }
 
     fn code(&mut self, section: &CodeSection) -> SectionId {
-        let id = self.section(section.name, SectionKind::Text, section.bytes.clone(), 8);
-        for function in &section.functions {
-            self.symbol(&function.name, SymbolKind::Text, id, function.offset as u64, function.size as u64);
+        let id = self.section(section.section.name(), SectionKind::Text, section.bytes.clone(), 8);
+        for (index, function) in section.functions.iter().enumerate() {
+            let (start, size) = (function.offset as u64, function.size as u64);
+            let symbol = self.symbol(&function.name, SymbolKind::Text, id, start, size);
+            if section.section == Section::Text {
+                // A global one would be verified by itself, for any arguments.
+                self.elf.symbol_mut(symbol).scope = SymbolScope::Compilation;
+                self.subprograms.insert(SubprogramIndex(index as u32), symbol);
+            }
         }
         id
     }
@@ -134,13 +144,12 @@ impl Writer {
 
     fn relocate(&mut self, section: &CodeSection, id: SectionId) -> Result<(), ObjectError> {
         for relocation in &section.relocations {
-            let symbol = self.maps[&relocation.map];
-            let relocation = Relocation {
-                offset: relocation.offset as u64,
-                symbol,
-                addend: 0,
-                flags: RelocationFlags::Elf { r_type: elf::R_BPF_64_64 },
+            let (symbol, r_type) = match relocation.target {
+                Target::Map(map) | Target::MapValue(map) => (self.maps[&map], elf::R_BPF_64_64),
+                Target::Subprogram(callee) => (self.subprograms[&callee], elf::R_BPF_64_32),
             };
+            let flags = RelocationFlags::Elf { r_type };
+            let relocation = Relocation { offset: relocation.offset as u64, symbol, addend: 0, flags };
             self.elf.add_relocation(id, relocation).map_err(|error| ObjectError::Elf(error.to_string()))?;
         }
         Ok(())

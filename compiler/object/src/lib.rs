@@ -25,7 +25,7 @@ mod types;
 use std::collections::HashSet;
 use std::fmt;
 
-use pktc_bpf::{EncodeError, MapDef, MapIndex, ValueLayout};
+use pktc_bpf::{EncodeError, MapDef, MapIndex, SubprogramIndex, ValueLayout};
 use pktc_codegen::module::Module;
 use pktc_diagnostics::SourceMap;
 
@@ -69,6 +69,13 @@ pub enum ObjectError {
         /// The map's index.
         map: MapIndex,
     },
+    /// A program calls a subprogram that the module lacks.
+    MissingSubprogram {
+        /// The program.
+        program: String,
+        /// The subprogram's index.
+        subprogram: SubprogramIndex,
+    },
     /// A program takes an address inside a map that has no content.
     NoContent {
         /// The program.
@@ -76,7 +83,7 @@ pub enum ObjectError {
         /// The map.
         map: String,
     },
-    /// A program calls a function of its own section; objects have no such functions yet.
+    /// A program calls a function of its own section; what programs call lies in `.text`.
     LocalCall {
         /// The program.
         program: String,
@@ -122,6 +129,13 @@ impl fmt::Display for ObjectError {
             ObjectError::Empty { program } => write!(f, "program `{program}` has no instructions"),
             ObjectError::MissingMap { program, map } => {
                 write!(f, "program `{program}` uses map number {}, which does not exist", map.0)
+            }
+            ObjectError::MissingSubprogram { program, subprogram } => {
+                write!(
+                    f,
+                    "program `{program}` calls subprogram number {}, which does not exist",
+                    subprogram.0
+                )
             }
             ObjectError::NoContent { program, map } => {
                 write!(
@@ -169,7 +183,8 @@ fn check(module: &Module) -> Result<(), ObjectError> {
     if module.programs.is_empty() {
         return Err(ObjectError::NoPrograms);
     }
-    check_names(module.programs.iter().map(|program| program.name.as_str()))?;
+    let functions = module.programs.iter().chain(&module.subprograms);
+    check_names(functions.map(|function| function.name.as_str()))?;
     check_names(module.maps.iter().map(|map| map.name.as_str()))?;
     match module.maps.iter().find(|map| !layout_fits(map)) {
         Some(map) => Err(ObjectError::Layout { map: map.name.clone() }),

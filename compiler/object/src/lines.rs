@@ -29,7 +29,7 @@ pub(crate) fn encode(
     let mut function_info = vec![FUNCTION_BYTES];
     let mut line_info = vec![LINE_BYTES];
     for (section, types) in code.iter().zip(functions) {
-        let name = btf.string(section.name);
+        let name = btf.string(section.section.name());
         let records = section.functions.iter().zip(types);
         function_info.extend([name, section.functions.len() as u32]);
         function_info.extend(records.flat_map(|(function, ty)| [function.offset as u32, ty.0]));

@@ -5,11 +5,11 @@
 //! array with that many elements, `key` a pointer to the key's type (libbpf, `parse_btf_map_def`). Loaders read
 //! nothing but the types; the section `.maps` itself is zeros.
 
-use pktc_bpf::{MapDef, MapIndex, MapKind, ValueLayout};
+use pktc_bpf::{MapDef, MapIndex, MapKind, Section, ValueLayout};
 use pktc_codegen::module::Module;
 
 use crate::btf::{Encoder, Member, TypeId, Variable};
-use crate::code::CodeSection;
+use crate::code::{CodeSection, Function};
 use crate::data::DataSection;
 
 /// Bytes of a member of a map definition: a pointer.
@@ -40,10 +40,9 @@ pub(crate) fn describe(module: &Module, code: &[CodeSection], data: &[DataSectio
     let int = btf.signed_int();
     let functions = code
         .iter()
-        .map(|section| {
-            let function =
-                |function: &crate::code::Function| btf.function(&function.name, ("ctx", context), int);
-            section.functions.iter().map(function).collect()
+        .map(|code| {
+            let functions = code.functions.iter();
+            functions.map(|function| function_type(&mut btf, code.section, function, context, int)).collect()
         })
         .collect();
     let maps = maps(&mut btf, module);
@@ -51,6 +50,24 @@ pub(crate) fn describe(module: &Module, code: &[CodeSection], data: &[DataSectio
         variable(&mut btf, section);
     }
     Described { btf, functions, maps }
+}
+
+/// The type of a function. Of what a subprogram is called with the kernel makes nothing but the context.
+fn function_type(
+    btf: &mut Encoder,
+    section: Section,
+    function: &Function,
+    context: TypeId,
+    result: TypeId,
+) -> TypeId {
+    if section != Section::Text {
+        return btf.function(&function.name, ("ctx", context), result);
+    }
+    const NAMES: [&str; 5] = ["ctx", "second", "third", "fourth", "fifth"];
+    let number = btf.unsigned("unsigned long long", 8);
+    let types = std::iter::once(context).chain(std::iter::repeat(number));
+    let arguments: Vec<_> = std::iter::zip(NAMES, types).take(function.params.into()).collect();
+    btf.static_function(&function.name, &arguments, result)
 }
 
 /// `struct xdp_md *` (`include/uapi/linux/bpf.h`; the last member came in 5.8).

@@ -1,12 +1,12 @@
 //! Modules that no loader would take are refused, with an error that names the culprit.
 
-use pktc_bpf::{Insn, MapDef, MapIndex, MapKind, Reg, ValueLayout};
+use pktc_bpf::{Insn, MapDef, MapIndex, MapKind, Reg, Section, ValueLayout};
 use pktc_codegen::module::{MachineInsn, Module, Program};
 use pktc_diagnostics::SourceMap;
 use pktc_object::{Metadata, ObjectError, SCHEMA, SourceInfo, write};
 
 fn program(name: &str, insns: Vec<MachineInsn>) -> Program {
-    Program { name: name.into(), frags: false, insns, lines: Vec::new(), stack: 0 }
+    Program { name: name.into(), section: Section::Xdp, params: 1, insns, lines: Vec::new(), stack: 0 }
 }
 
 fn map(name: &str, content: Option<Vec<u8>>) -> MapDef {
@@ -26,7 +26,8 @@ fn refused(programs: Vec<Program>, maps: Vec<MapDef>) -> ObjectError {
     let source = SourceInfo { path: "t.pkt".into(), sha256: String::new() };
     let metadata =
         Metadata { counters: Vec::new(), programs: Vec::new(), schema: SCHEMA, sets: Vec::new(), source };
-    write(&Module { programs, maps }, &metadata, &SourceMap::default()).expect_err("the module is refused")
+    write(&Module { programs, maps, ..Module::default() }, &metadata, &SourceMap::default())
+        .expect_err("the module is refused")
 }
 
 /// As [`refused`], for a program `edge` of these instructions and an `exit`.

@@ -6,7 +6,8 @@ mod support;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use pktc_bpf::{
-    AluOp, Condition, Helper, Insn, MapDef, MapIndex, MapKind, Operand, Reg, Size, ValueLayout, Width,
+    AluOp, Condition, Helper, Insn, MapDef, MapIndex, MapKind, Operand, Reg, Section, Size, ValueLayout,
+    Width,
 };
 use pktc_codegen::module::{MachineInsn, Module, Program};
 use pktc_diagnostics::{SourceMap, Span};
@@ -82,7 +83,7 @@ fn program(name: &str, condition: Vec<MachineInsn>) -> Program {
         Insn::Exit,
     ]);
     let span = Span { file: SourceMap::default().add("a.pkt", "x"), start: 0, end: 1 };
-    Program { name: name.into(), frags: false, insns, lines: vec![(0, span)], stack: 8 }
+    Program { name: name.into(), section: Section::Xdp, params: 1, insns, lines: vec![(0, span)], stack: 8 }
 }
 
 fn object(program: Program) -> Vec<u8> {
@@ -105,8 +106,12 @@ fn object(program: Program) -> Vec<u8> {
         sets: Vec::new(),
         source: SourceInfo { path: "a.pkt".into(), sha256: String::new() },
     };
-    pktc_object::write(&Module { programs: vec![program], maps: vec![counters] }, &metadata, &sources)
-        .expect("an object")
+    pktc_object::write(
+        &Module { programs: vec![program], maps: vec![counters], ..Module::default() },
+        &metadata,
+        &sources,
+    )
+    .expect("an object")
 }
 
 /// Byte 0 of the packet is 1.

@@ -101,7 +101,7 @@ fn find_lives(ssa: &Ssa, lives: &mut BTreeMap<VReg, Life>) {
 impl Life {
     /// Whether a call lies between where the value is made and a use.
     fn crosses(&self, ssa: &Ssa, calls: &SecondaryMap<VBlockId, Vec<usize>>) -> bool {
-        // The context is made by no instruction.
+        // Parameters are made by no instruction.
         let (home, made) = self.made.unwrap_or((crate::graph::entry(), None));
         let called = |id: VBlockId, from: Option<usize>, to: usize| {
             calls[id].iter().any(|&call| from.is_none_or(|from| call > from) && call < to)

@@ -6,15 +6,18 @@ use cranelift_entity::SecondaryMap;
 use pktc_lower::vcode::VBlockId;
 
 use crate::emit::{End, MachineFunction};
+use crate::layout::skip_empty;
 use crate::module::MachineInsn;
 
 /// What a block does.
 type Content = (Vec<MachineInsn>, End);
 
-/// Lets jumps to a block go to an earlier one that does the same; the other is then out of reach. A block that a
-/// branch falls through into stays: to jump instead would cost an instruction.
+/// Lets jumps to a block go to an earlier one that does the same; the other is then out of reach.
 pub(super) fn merge_duplicates(function: &mut MachineFunction) {
-    while merge_once(function) {}
+    skip_empty(function);
+    while merge_once(function) {
+        skip_empty(function);
+    }
 }
 
 fn merge_once(function: &mut MachineFunction) -> bool {
@@ -26,10 +29,13 @@ fn merge_once(function: &mut MachineFunction) -> bool {
     }
     let mut merged = false;
     for block in function.blocks.values_mut() {
-        let (End::Goto(target) | End::Branch { taken: target, .. }) = &mut block.end else { continue };
-        if let Some(first) = leader[*target] {
-            (*target, merged) = (first, true);
-        }
+        block.end.redirect(|target| match leader[target] {
+            Some(first) => {
+                merged = true;
+                first
+            }
+            None => target,
+        });
     }
     merged
 }

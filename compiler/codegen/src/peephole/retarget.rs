@@ -44,10 +44,13 @@ fn remove_once(function: &mut MachineFunction) -> bool {
 
 /// The register that `insn` writes, if it does nothing else.
 fn makes_only(insn: &MachineInsn) -> Option<Reg> {
-    match insn {
-        Insn::Call { .. } | Insn::CallLocal { .. } | Insn::Foreign(_) => None,
-        _ => writes(insn).first(),
-    }
+    if takes_certain_registers(insn) { None } else { writes(insn).first() }
+}
+
+/// Whether it is a call, whose registers are given; or not one of ours.
+fn takes_certain_registers(insn: &MachineInsn) -> bool {
+    let call = matches!(insn, Insn::Call { .. } | Insn::CallLocal { .. } | Insn::CallSubprogram { .. });
+    call || matches!(insn, Insn::Foreign(_))
 }
 
 fn as_copy(insn: &MachineInsn) -> Option<(Reg, Reg)> {
@@ -68,8 +71,7 @@ fn retarget(insns: &mut [(MachineInsn, Span)], from: Reg, to: Reg) -> bool {
 fn find_maker(insns: &[(MachineInsn, Span)], from: Reg, to: Reg) -> Option<usize> {
     for (index, (insn, _)) in insns.iter().enumerate().rev().take(FURTHEST) {
         let (reads, writes) = (reads(insn), writes(insn));
-        let fixed = matches!(insn, Insn::Call { .. } | Insn::CallLocal { .. } | Insn::Foreign(_));
-        if fixed && (reads.union(writes).has(from) || writes.has(to)) {
+        if takes_certain_registers(insn) && (reads.union(writes).has(from) || writes.has(to)) {
             return None;
         }
         if writes.has(from) && !reads.has(from) {

@@ -1,11 +1,11 @@
 //! Short ways to write virtual code, and to compile and run it.
 
 use cranelift_entity::{EntityRef, PrimaryMap};
-use pktc_bpf::{AluOp, Condition, Helper, Operand, Size, Width};
+use pktc_bpf::{AluOp, Condition, Helper, Operand, Section, Size, Width};
 use pktc_codegen::module::Program;
 use pktc_codegen::{CodegenOptions, generate};
 use pktc_diagnostics::{Diagnostic, FileId, Span};
-use pktc_lower::vcode::{Base, Terminator, VBlock, VBlockId, VFunction, VInsn, VModule, VReg};
+use pktc_lower::vcode::{Base, Callee, Terminator, VBlock, VBlockId, VFunction, VInsn, VModule, VReg};
 
 use crate::world::CONTEXT_SIZE;
 use crate::{machine, virtual_machine};
@@ -27,8 +27,8 @@ impl Builder {
         let function = VFunction {
             name: "t".into(),
             span,
-            frags: false,
-            context: VReg::new(0),
+            section: Section::Xdp,
+            params: vec![VReg::new(0)],
             vregs: 1,
             frame: 0,
             blocks: PrimaryMap::new(),
@@ -39,7 +39,7 @@ impl Builder {
     }
 
     pub(crate) fn context(&self) -> VReg {
-        self.function.context
+        self.function.params[0]
     }
 
     pub(crate) fn reg(&mut self) -> VReg {
@@ -118,7 +118,7 @@ impl Builder {
 
     pub(crate) fn call(&mut self, helper: Helper, args: &[VReg]) -> VReg {
         let dst = self.reg();
-        self.push(VInsn::Call { helper, dst, args: args.to_vec() });
+        self.push(VInsn::Call { callee: Callee::Helper(helper), dst, args: args.to_vec() });
         dst
     }
 
@@ -137,7 +137,7 @@ impl Builder {
 }
 
 pub(crate) fn compile(function: &VFunction, options: &CodegenOptions) -> Result<Program, Vec<Diagnostic>> {
-    let module = VModule { programs: vec![function.clone()], maps: Vec::new() };
+    let module = VModule { programs: vec![function.clone()], ..VModule::default() };
     let module = generate(module, options)?;
     Ok(module.programs.into_iter().next().expect("a program each"))
 }

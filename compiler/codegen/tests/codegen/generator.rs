@@ -2,7 +2,7 @@
 //! several registers meet, calls, memory, the frame.
 
 use pktc_bpf::{AluOp, Condition, Helper, MapIndex, Operand, Size, Swap, Width};
-use pktc_lower::vcode::{Base, Terminator, VFunction, VInsn, VReg};
+use pktc_lower::vcode::{Base, Callee, Terminator, VFunction, VInsn, VReg};
 
 use crate::builder::Builder;
 
@@ -196,7 +196,7 @@ impl Generator {
         ]);
         let args = (0..count).map(|_| self.variable()).collect();
         let dst = self.destination();
-        self.finish(VInsn::Call { helper, dst, args }, dst);
+        self.finish(VInsn::Call { callee: Callee::Helper(helper), dst, args }, dst);
     }
 
     fn memory(&mut self) {

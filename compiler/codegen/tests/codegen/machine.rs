@@ -93,7 +93,9 @@ impl Machine {
                 (Reg::R0, result)
             }
             Insn::Goto { .. } | Insn::Branch { .. } | Insn::Exit => unreachable!("handled by the loop"),
-            Insn::CallLocal { .. } | Insn::Foreign(_) => panic!("{insn:?} is never emitted"),
+            Insn::CallLocal { .. } | Insn::CallSubprogram { .. } | Insn::Foreign(_) => {
+                panic!("{insn:?} is never emitted")
+            }
         };
         assert_ne!(dst, Reg::FP, "the frame pointer is read only");
         self.regs[usize::from(dst.0)] = Some(value);

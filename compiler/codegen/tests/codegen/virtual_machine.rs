@@ -2,7 +2,7 @@
 
 use cranelift_entity::EntityRef;
 use pktc_bpf::Operand;
-use pktc_lower::vcode::{Base, Terminator, VBlockId, VFunction, VInsn, VReg};
+use pktc_lower::vcode::{Base, Callee, Terminator, VBlockId, VFunction, VInsn, VReg};
 
 use crate::world::{
     CONTEXT, CONTEXT_SIZE, FRAME, MOST_STEPS, Outcome, World, alu, holds, map_address, operand, swap,
@@ -12,7 +12,7 @@ use crate::world::{
 pub(crate) fn run(function: &VFunction, input: &[u8; CONTEXT_SIZE]) -> Outcome {
     let mut machine =
         Machine { regs: vec![None; function.vregs as usize], world: World::new(input, function.frame) };
-    machine.set(function.context, CONTEXT);
+    machine.set(function.params[0], CONTEXT);
     let mut at = VBlockId::new(0);
     for _ in 0..MOST_STEPS {
         let block = &function.blocks[at];
@@ -74,10 +74,11 @@ impl Machine {
             VInsn::Load { size, dst, base, offset } => {
                 (dst, self.world.load(size, self.address(base, offset)))
             }
-            VInsn::Call { helper, dst, ref args } => {
+            VInsn::Call { callee: Callee::Helper(helper), dst, ref args } => {
                 let args = args.iter().map(|&arg| self.get(arg)).collect();
                 (dst, self.world.call(helper, args))
             }
+            VInsn::Call { callee: Callee::Subprogram(_), .. } => panic!("{insn:?} is in no test"),
             VInsn::Store { size, base, offset, src } => {
                 let (address, value) = (self.address(base, offset), self.operand(src));
                 return self.world.store(size, address, value);

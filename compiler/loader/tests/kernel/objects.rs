@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use pktc_bpf::{AluOp, Insn, Operand, Reg, Width};
+use pktc_bpf::{AluOp, Insn, Operand, Reg, Section, Width};
 use pktc_codegen::module::{Module, Program};
 use pktc_diagnostics::{SourceMap, Span};
 use pktc_loader::{LoadError, LoadOptions, Loaded, load};
@@ -36,7 +36,14 @@ pub(crate) fn constant(name: &str, verdict: i32, frags: bool) -> Vec<u8> {
     let file = sources.add("edge.pkt", "xdp edge { default drop; }\n");
     let set = Insn::Alu { op: AluOp::Mov, width: Width::W32, dst: Reg::R0, src: Operand::Imm(verdict) };
     let lines = vec![(0, Span { file, start: 11, end: 24 })];
-    let program = Program { name: name.into(), frags, insns: vec![set, Insn::Exit], lines, stack: 0 };
+    let program = Program {
+        name: name.into(),
+        section: Section::of_programs(frags),
+        params: 1,
+        insns: vec![set, Insn::Exit],
+        lines,
+        stack: 0,
+    };
     let metadata = Metadata {
         counters: Vec::new(),
         programs: vec![ProgramInfo {
@@ -50,7 +57,7 @@ pub(crate) fn constant(name: &str, verdict: i32, frags: bool) -> Vec<u8> {
         sets: Vec::new(),
         source: SourceInfo { path: "edge.pkt".into(), sha256: "0".repeat(64) },
     };
-    let module = Module { programs: vec![program], maps: Vec::new() };
+    let module = Module { programs: vec![program], ..Module::default() };
     pktc_object::write(&module, &metadata, &sources).unwrap()
 }
 

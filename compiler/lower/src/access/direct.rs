@@ -3,13 +3,13 @@
 //! A pointer that failed a check is never used again: the next one is derived from the cursor anew (up to 6.18
 //! the kernel's verifier draws wrong conclusions from arithmetic on such a pointer).
 
-use pktc_bpf::{AluOp, Condition, Operand, Width};
+use pktc_bpf::{AluOp, Condition, Operand};
 use pktc_ir::cursor::Place;
 use pktc_ir::flow::{Arg, Value};
 
 use super::{Check, Strategy};
 use crate::function::Lowering;
-use crate::vcode::{Terminator, VBlockId, VInsn, VReg};
+use crate::vcode::{Terminator, VBlockId, VReg};
 
 /// Offset of `data` in `struct xdp_md`.
 pub(super) const DATA: i16 = 0;
@@ -41,9 +41,7 @@ impl Strategy for Direct {
     }
 
     fn canon(&mut self, lowering: &mut Lowering<'_>, _: Place, ok: VBlockId, short: VBlockId) {
-        let distance = lowering.fresh();
-        self.position(lowering, distance);
-        pin(lowering, distance, short);
+        pin_here(lowering, short);
         lowering.end(Terminator::Goto(ok));
     }
 
@@ -52,10 +50,7 @@ impl Strategy for Direct {
     }
 
     fn position(&mut self, lowering: &mut Lowering<'_>, dst: VReg) {
-        let data = lowering.fresh();
-        lowering.load_context(data, DATA);
-        let (left, right) = (lowering.cursor, Operand::Reg(data));
-        lowering.push(VInsn::Alu { op: AluOp::Sub, width: Width::W64, dst, left, right });
+        position(lowering, dst);
     }
 
     fn remaining(&mut self, lowering: &mut Lowering<'_>, dst: VReg) {
@@ -64,7 +59,7 @@ impl Strategy for Direct {
 
     fn reachable(&mut self, lowering: &mut Lowering<'_>, dst: VReg) {
         let (left, right) = (lowering.limit, Operand::Reg(lowering.cursor));
-        lowering.push(VInsn::Alu { op: AluOp::Sub, width: Width::W64, dst, left, right });
+        lowering.alu(AluOp::Sub, dst, left, right);
     }
 
     fn packet_length(&mut self, lowering: &mut Lowering<'_>, dst: VReg) {
@@ -90,7 +85,7 @@ pub(super) fn linear_length(lowering: &mut Lowering<'_>, dst: VReg) {
     lowering.load_context(end, DATA_END);
     lowering.load_context(data, DATA);
     let right = Operand::Reg(data);
-    lowering.push(VInsn::Alu { op: AluOp::Sub, width: Width::W64, dst, left: end, right });
+    lowering.alu(AluOp::Sub, dst, end, right);
 }
 
 /// Ends the block: goes to `check.ok` if the bytes lie below the limit, else to `short`.
@@ -99,21 +94,14 @@ pub(super) fn compare_with_limit(lowering: &mut Lowering<'_>, check: Check, shor
     if let Some(base) = check.base {
         bound(lowering, Arg::Value(base), short);
         let (pointer, right) = (lowering.pointer_behind(base), Operand::Reg(lowering.register(base)));
-        lowering.push(VInsn::Alu { op: AluOp::Add, width: Width::W64, dst: pointer, left: from, right });
+        lowering.alu(AluOp::Add, pointer, from, right);
         from = pointer;
     }
     bound(lowering, check.bytes, short);
-    let end = lowering.fresh();
+    let (end, limit) = (lowering.fresh(), lowering.limit);
     let right = lowering.operand(check.bytes);
-    lowering.push(VInsn::Alu { op: AluOp::Add, width: Width::W64, dst: end, left: from, right });
-    lowering.end(Terminator::Branch {
-        condition: Condition::Gt,
-        width: Width::W64,
-        left: end,
-        right: Operand::Reg(lowering.limit),
-        taken: short,
-        fallthrough: check.ok,
-    });
+    lowering.alu(AluOp::Add, end, from, right);
+    lowering.branch(Condition::Gt, end, Operand::Reg(limit), short, check.ok);
 }
 
 /// Goes on in a new block, in which `bytes` is at most [`FARTHEST`], if that is not certain.
@@ -121,8 +109,23 @@ fn bound(lowering: &mut Lowering<'_>, bytes: Arg, beyond: VBlockId) {
     if let Arg::Value(value) = bytes
         && lowering.most(bytes) > FARTHEST as u64
     {
-        lowering.must_be_at_most(lowering.register(value), FARTHEST, beyond);
+        let register = lowering.register(value);
+        lowering.must_be_at_most(register, FARTHEST, beyond);
     }
+}
+
+/// `dst` = the cursor's distance from the packet's start.
+pub(super) fn position(lowering: &mut Lowering<'_>, dst: VReg) {
+    let (data, cursor) = (lowering.fresh(), lowering.cursor);
+    lowering.load_context(data, DATA);
+    lowering.alu(AluOp::Sub, dst, cursor, Operand::Reg(data));
+}
+
+/// Pins the cursor down where it is; goes on in a new block.
+pub(super) fn pin_here(lowering: &mut Lowering<'_>, beyond: VBlockId) {
+    let distance = lowering.fresh();
+    position(lowering, distance);
+    pin(lowering, distance, beyond);
 }
 
 /// Sets the cursor to `distance` behind the packet's start; goes on in a new block.
@@ -131,8 +134,8 @@ pub(super) fn pin(lowering: &mut Lowering<'_>, distance: VReg, beyond: VBlockId)
     // Where it was spilled before, a verifier need not connect it with what the test found out (5.10 and 6.1 do not).
     let bounded = lowering.fresh();
     lowering.mask(bounded, distance, FARTHEST as u64);
+    // Loaded again rather than kept: registers are scarce here.
     let (data, cursor) = (lowering.fresh(), lowering.cursor);
     lowering.load_context(data, DATA);
-    let right = Operand::Reg(bounded);
-    lowering.push(VInsn::Alu { op: AluOp::Add, width: Width::W64, dst: cursor, left: data, right });
+    lowering.alu(AluOp::Add, cursor, data, Operand::Reg(bounded));
 }

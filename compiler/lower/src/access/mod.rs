@@ -4,13 +4,15 @@
 //! byte that it may reach; a check compares the two. [`Strategy`] is all that a new one has to bring.
 
 mod direct;
+mod refill;
 mod window;
 
+use pktc_diagnostics::Span;
 use pktc_ir::cursor::Place;
 use pktc_ir::flow::{Arg, Value};
 
 use crate::function::Lowering;
-use crate::vcode::{VBlockId, VReg};
+use crate::vcode::{VBlockId, VFunction, VReg};
 
 pub(crate) use window::pieces;
 
@@ -64,6 +66,14 @@ impl Access {
         match self {
             Access::Direct => 0,
             Access::Bytes | Access::Auto => window::FRAME,
+        }
+    }
+
+    /// What its programs may call.
+    pub(crate) fn subprogram(self, span: Span) -> Option<VFunction> {
+        match self {
+            Access::Direct => None,
+            Access::Bytes | Access::Auto => Some(refill::function(window::BYTES, span)),
         }
     }
 

@@ -5,8 +5,9 @@
 //! the packet ended, or only what the pointers reach. It goes to the **restart**, which all checks share: that asks
 //! for the packet's length, fills the window from the packet's start, sets the mode to final, and begins the body
 //! anew, now on the window. (What a header says of lengths is asked before, so only packets that lie about theirs come
-//! there in vain.) In final mode a failed check is final: where the cursor could leave the window, the flow pins it
-//! down before (`bound_reach`), and the window is **refilled** from the cursor's place on.
+//! there in vain.) In final mode a failed check is final, or, where more is asked for than the window holds, the
+//! packet's length decides. Where the cursor could leave the window, the flow pins it down before (`bound_reach`), and
+//! the window is **refilled** from the cursor's place on, by a subprogram ([`super::refill`]).
 //!
 //! Conditions are pure, so the second run takes the same way as the first; effects that the first one has done are
 //! counted and skipped ([`Lowering::effect`]).
@@ -17,20 +18,20 @@
 //!
 //! | word of the frame | holds |
 //! |---|---|
-//! | `TOTAL` | 0 at first: what fails may be out of reach only. In final mode one more than the packet's length |
-//! | `ORIGIN` | where the packet's first byte is or would be, for the cursor's position: `cursor - origin` |
+//! | `TOTAL` | 0 at first: what fails may be out of reach only. In final mode the packet's length times 2, and 1 |
+//! | `ORIGIN` | on the window, where the packet's first byte is or would be: `cursor - origin` is the position |
 
-use pktc_bpf::{AluOp, Condition, Helper, Operand, Size, Width};
+use pktc_bpf::{AluOp, Condition, Helper, Operand, Size};
 use pktc_ir::cursor::Place;
 use pktc_ir::flow::{Arg, Value};
 
 use super::direct::{self, DATA, DATA_END, FARTHEST};
-use super::{Check, Strategy};
+use super::{Check, Strategy, refill};
 use crate::function::Lowering;
-use crate::vcode::{Base, Terminator, VBlockId, VInsn, VReg};
+use crate::vcode::{Callee, Terminator, VBlockId, VInsn, VReg};
 
 /// Bytes of the window: an Ethernet header, four tags, and the longest IPv4 and TCP headers are 150.
-pub(super) const BYTES: u32 = 208;
+pub(crate) const BYTES: u32 = 208;
 const TOTAL: i16 = -(crate::maps::FRAME as i16) - 8;
 const ORIGIN: i16 = TOTAL - 8;
 /// Where the packet's start lies in the frame.
@@ -52,31 +53,19 @@ pub(super) enum Start {
 /// See the module's text.
 pub(super) struct Window {
     start: Start,
-    /// Which byte of the packet the cursor is pinned down at.
-    position: Option<VReg>,
     first: Option<VBlockId>,
     /// Where checks go on that failed for good, with where they go first.
     failed: Vec<(VBlockId, VBlockId)>,
     restart: Option<VBlockId>,
 }
 
-/// What to fill the window with.
-struct Load {
-    /// From which byte of the packet on.
-    position: VReg,
-    /// How many bytes: none if it is below 1, the window's at most.
-    length: VReg,
-    /// To which place of the frame.
-    offset: i16,
-}
-
 impl Window {
     pub(super) fn new(start: Start) -> Self {
-        Window { start, position: None, first: None, failed: Vec::new(), restart: None }
+        Window { start, first: None, failed: Vec::new(), restart: None }
     }
 
-    fn pinned(&mut self, lowering: &mut Lowering<'_>) -> VReg {
-        *self.position.get_or_insert_with(|| lowering.fresh())
+    fn restart(&mut self, lowering: &mut Lowering<'_>) -> VBlockId {
+        *self.restart.get_or_insert_with(|| lowering.new_cold_block())
     }
 
     /// Where a check goes that failed: at first to the restart, in final mode to `short`.
@@ -84,171 +73,61 @@ impl Window {
         if let Some(&(_, known)) = self.failed.iter().find(|(known, _)| *known == short) {
             return known;
         }
-        let restart = *self.restart.get_or_insert_with(|| lowering.new_cold_block());
-        let failed = lowering.aside(|lowering| Self::if_final(lowering, short, restart));
+        let restart = self.restart(lowering);
+        let failed = lowering.aside(|lowering| if_final(lowering, short, restart));
         self.failed.push((short, failed));
         failed
     }
 
-    /// Ends the block: goes on by the mode. The verifier knows it, whichever it is, and follows one way.
-    fn if_final(lowering: &mut Lowering<'_>, last: VBlockId, first: VBlockId) {
-        let total = word(lowering, TOTAL);
-        lowering.branch(Condition::Gt, total, Operand::Imm(0), last, first);
+    /// Where a check goes that failed and asks for more than the window may hold: at first to the restart, in final mode
+    /// to whether so many bytes are left of the packet.
+    fn failed_in_window(&mut self, lowering: &mut Lowering<'_>, check: Check) -> VBlockId {
+        let restart = self.restart(lowering);
+        lowering.aside(|lowering| {
+            let last = lowering.new_cold_block();
+            if_final(lowering, last, restart);
+            lowering.switch_to(last);
+            self.compare_with_total(lowering, check);
+        })
     }
 
     /// Ends the block: whether so many bytes are left of the packet, whatever the window holds. In final mode only.
     fn compare_with_total(&mut self, lowering: &mut Lowering<'_>, check: Check) {
         let (remaining, total) = (lowering.fresh(), total(lowering));
-        self.position(lowering, remaining);
-        let right = Operand::Reg(remaining);
-        lowering.push(VInsn::Alu { op: AluOp::Sub, width: Width::W64, dst: remaining, left: total, right });
+        position_in_window(lowering, remaining);
+        lowering.alu(AluOp::Sub, remaining, total, Operand::Reg(remaining));
         if let Some(base) = check.base {
             let right = Operand::Reg(lowering.register(base));
-            lowering.push(VInsn::Alu {
-                op: AluOp::Sub,
-                width: Width::W64,
-                dst: remaining,
-                left: remaining,
-                right,
-            });
+            lowering.alu(AluOp::Sub, remaining, remaining, right);
         }
         let right = lowering.operand(check.bytes);
         lowering.branch(Condition::Slt, remaining, right, check.short, check.ok);
     }
 
-    /// Ends the block: refills the window from `position` on, for the cursor at `place`. In final mode only.
-    fn refill(&mut self, lowering: &mut Lowering<'_>, place: Place, ok: VBlockId, short: VBlockId) {
-        let position = self.pinned(lowering);
-        lowering.must_be_at_most(position, FARTHEST, short);
-        let (total, left, right) = (total(lowering), lowering.fresh(), Operand::Reg(position));
-        lowering.push(VInsn::Alu { op: AluOp::Sub, width: Width::W64, dst: left, left: total, right });
-        let remainder = if place.modulus == 1 { 0 } else { place.remainder };
-        let offset = REFILL + ((remainder as i16 + 2) & 3);
-        let (filled, before) = (lowering.new_cold_block(), lowering.fresh());
-        self.load(lowering, Load { position, length: left, offset }, filled, short);
-        lowering.switch_to(filled);
-        // The verifier takes no subtraction from a stack pointer, and up to 6.12 it knows no bounds of `-position`, but
-        // those of `0 - position`.
-        lowering.push(VInsn::Mov { dst: before, src: Operand::Imm(0) });
-        let right = Operand::Reg(position);
-        lowering.push(VInsn::Alu { op: AluOp::Sub, width: Width::W64, dst: before, left: before, right });
-        let (origin, cursor, right) = (lowering.fresh(), lowering.cursor, Operand::Reg(before));
-        lowering.push(VInsn::Alu { op: AluOp::Add, width: Width::W64, dst: origin, left: cursor, right });
-        set_word(lowering, ORIGIN, origin);
-        lowering.end(Terminator::Goto(ok));
-    }
-
-    fn enter_packet(&mut self, lowering: &mut Lowering<'_>) {
-        let (cursor, limit) = (lowering.cursor, lowering.limit);
-        lowering.load_context(cursor, DATA);
-        lowering.load_context(limit, DATA_END);
-    }
-
-    /// The first load takes what the linear part holds, so that nothing has to be asked.
-    fn enter_window(&mut self, lowering: &mut Lowering<'_>) {
-        let (length, zero, empty) = (lowering.fresh(), lowering.fresh(), lowering.new_cold_block());
-        let filled = lowering.new_block();
-        direct::linear_length(lowering, length);
-        lowering.push(VInsn::Mov { dst: zero, src: Operand::Imm(0) });
-        self.load(lowering, Load { position: zero, length, offset: START }, filled, empty);
-        // What cannot be loaded is asked for again by the first check.
-        lowering.switch_to(empty);
-        lowering.push(VInsn::Mov { dst: lowering.limit, src: Operand::Reg(lowering.cursor) });
-        lowering.end(Terminator::Goto(filled));
-        lowering.switch_to(filled);
-    }
-
-    /// Ends the block: fills the window, and sets cursor and limit.
-    fn load(&mut self, lowering: &mut Lowering<'_>, load: Load, ok: VBlockId, failed: VBlockId) {
-        let (fits, cut, call, none, done) = (
-            lowering.new_cold_block(),
-            lowering.new_cold_block(),
-            lowering.new_cold_block(),
-            lowering.new_cold_block(),
-            lowering.new_cold_block(),
-        );
-        let (count, error, cursor) = (lowering.fresh(), lowering.fresh(), lowering.cursor);
-        lowering.push(VInsn::FrameAddress { dst: cursor, offset: load.offset });
-        // Not linked to `length`: whether it was cut must not show where the body begins anew.
-        let (op, width, right) = (AluOp::Or, Width::W64, Operand::Imm(0));
-        lowering.push(VInsn::Alu { op, width, dst: count, left: load.length, right });
-        lowering.branch(Condition::Sgt, count, Operand::Imm(BYTES as i32), cut, fits);
-        lowering.switch_to(cut);
-        lowering.push(VInsn::Mov { dst: count, src: Operand::Imm(BYTES as i32) });
-        lowering.end(Terminator::Goto(call));
-        lowering.switch_to(fits);
-        lowering.branch(Condition::Slt, count, Operand::Imm(1), none, call);
-        lowering.switch_to(none);
-        lowering.push(VInsn::Mov { dst: count, src: Operand::Imm(0) });
-        lowering.end(Terminator::Goto(done));
-        lowering.switch_to(call);
-        let args = vec![lowering.context, load.position, cursor, count];
-        lowering.push(VInsn::Call { helper: Helper::XdpLoadBytes, dst: error, args });
-        lowering.branch(Condition::Ne, error, Operand::Imm(0), failed, done);
-        lowering.switch_to(done);
-        Self::reach(lowering, count, failed);
-        lowering.end(Terminator::Goto(ok));
-    }
-
-    /// Sets the limit `count` bytes behind the cursor; goes on in a new block. Whatever the count was, the verifier sees
-    /// one kind of limit.
-    fn reach(lowering: &mut Lowering<'_>, count: VReg, failed: VBlockId) {
-        /// The least mask that takes [`BYTES`].
-        const MASK: u64 = 0xff;
-        let (reached, right) = (lowering.unknown_zero(), Operand::Reg(count));
-        lowering.push(VInsn::Alu { op: AluOp::Add, width: Width::W64, dst: reached, left: reached, right });
-        lowering.mask(reached, reached, MASK);
-        lowering.must_be_at_most(reached, BYTES as i32, failed);
-        let (cursor, limit, right) = (lowering.cursor, lowering.limit, Operand::Reg(reached));
-        lowering.push(VInsn::Alu { op: AluOp::Add, width: Width::W64, dst: limit, left: cursor, right });
-    }
-
-    /// Where checks that failed at first meet: begins anew on the window.
-    fn emit_restart(&mut self, lowering: &mut Lowering<'_>, block: VBlockId, first: VBlockId) {
-        let (again, never, zero) = (lowering.new_cold_block(), lowering.new_cold_block(), lowering.fresh());
-        lowering.switch_to(never);
-        // Packets have a length, and what there is of them can be loaded: only the verifier asks.
-        lowering.end(Terminator::Exit(Operand::Imm(0)));
-        lowering.switch_to(block);
-        let length = self.settle(lowering, never);
-        lowering.push(VInsn::Mov { dst: zero, src: Operand::Imm(0) });
-        self.load(lowering, Load { position: zero, length, offset: START }, again, never);
-        lowering.switch_to(again);
-        set_word(lowering, ORIGIN, lowering.cursor);
-        lowering.skip_done_effects();
-        lowering.end(Terminator::Goto(first));
-    }
-
-    /// Asks for the packet's length: from here on in final mode, in a new block.
-    fn settle(&mut self, lowering: &mut Lowering<'_>, never: VBlockId) -> VReg {
-        let (total, more, some) = (lowering.fresh(), lowering.fresh(), lowering.new_cold_block());
-        self.packet_length(lowering, total);
-        let (op, width, right) = (AluOp::Add, Width::W64, Operand::Imm(1));
-        lowering.push(VInsn::Alu { op, width, dst: more, left: total, right });
-        lowering.branch(Condition::Lt, more, Operand::Imm(1), never, some);
-        lowering.switch_to(some);
-        set_word(lowering, TOTAL, more);
-        total
-    }
-
-    /// Ends the block: moves to the packet's byte in [`Window::pinned`].
-    fn go_to(&mut self, lowering: &mut Lowering<'_>, place: Place, ok: VBlockId, short: VBlockId) {
+    /// Ends the block: moves the cursor on the linear part, where the body is on that, else by refilling the window.
+    fn by_mode(
+        &self,
+        lowering: &mut Lowering<'_>,
+        ok: VBlockId,
+        on_packet: impl FnOnce(&mut Lowering<'_>),
+        on_window: impl FnOnce(&mut Lowering<'_>),
+    ) {
         let (reaching, last) = (lowering.new_block(), lowering.new_cold_block());
-        Self::if_final(lowering, last, reaching);
+        if_final(lowering, last, reaching);
         lowering.switch_to(reaching);
         match self.start {
             Start::Packet => {
-                let position = self.pinned(lowering);
-                direct::pin(lowering, position, short);
+                on_packet(lowering);
                 lowering.end(Terminator::Goto(ok));
             }
             Start::Window => {
-                self.settle(lowering, short);
+                settle(lowering);
                 lowering.end(Terminator::Goto(last));
             }
         }
         lowering.switch_to(last);
-        self.refill(lowering, place, ok, short);
+        on_window(lowering);
+        lowering.end(Terminator::Goto(ok));
     }
 }
 
@@ -256,44 +135,49 @@ impl Strategy for Window {
     fn enter(&mut self, lowering: &mut Lowering<'_>, first: VBlockId) {
         self.first = Some(first);
         let none = lowering.fresh();
-        lowering.push(VInsn::Mov { dst: none, src: Operand::Imm(0) });
-        set_word(lowering, TOTAL, none);
+        lowering.mov(none, Operand::Imm(0));
+        lowering.store_word(TOTAL, none);
         match self.start {
-            Start::Packet => self.enter_packet(lowering),
-            Start::Window => self.enter_window(lowering),
+            Start::Packet => enter_packet(lowering),
+            Start::Window => enter_window(lowering),
         }
-        set_word(lowering, ORIGIN, lowering.cursor);
         lowering.end(Terminator::Goto(first));
     }
 
     fn check(&mut self, lowering: &mut Lowering<'_>, check: Check) {
         let base = check.base.map_or(0, |base| lowering.most(Arg::Value(base)));
         let within = lowering.most(check.bytes).saturating_add(base) <= u64::from(BYTES);
-        let failed = self.failed(lowering, check.short);
-        if !within {
-            let (reaching, last) = (lowering.new_block(), lowering.new_cold_block());
-            Self::if_final(lowering, last, reaching);
-            lowering.switch_to(last);
-            self.compare_with_total(lowering, check);
-            lowering.switch_to(reaching);
-        }
+        let failed = match within {
+            true => self.failed(lowering, check.short),
+            false => self.failed_in_window(lowering, check),
+        };
         direct::compare_with_limit(lowering, check, failed);
     }
 
     fn seek(&mut self, lowering: &mut Lowering<'_>, position: Value, check: Check) {
-        let (to, from) = (self.pinned(lowering), lowering.register(position));
-        lowering.push(VInsn::Mov { dst: to, src: Operand::Reg(from) });
-        let there = lowering.new_block();
+        let (position, there) = (lowering.register(position), lowering.new_block());
         let place = Place { farthest: 0, modulus: 1, remainder: 0 };
-        self.go_to(lowering, place, there, check.short);
+        self.by_mode(
+            lowering,
+            there,
+            |lowering| direct::pin(lowering, position, check.short),
+            |lowering| go_to_window(lowering, position, place, check.short),
+        );
         lowering.switch_to(there);
         self.check(lowering, check);
     }
 
     fn canon(&mut self, lowering: &mut Lowering<'_>, place: Place, ok: VBlockId, short: VBlockId) {
-        let position = self.pinned(lowering);
-        self.position(lowering, position);
-        self.go_to(lowering, place, ok, short);
+        self.by_mode(
+            lowering,
+            ok,
+            |lowering| direct::pin_here(lowering, short),
+            |lowering| {
+                let position = lowering.fresh();
+                position_in_window(lowering, position);
+                go_to_window(lowering, position, place, short);
+            },
+        );
     }
 
     fn alignment(&self, place: Place, offset: u32) -> u32 {
@@ -303,8 +187,19 @@ impl Strategy for Window {
     }
 
     fn position(&mut self, lowering: &mut Lowering<'_>, dst: VReg) {
-        let (left, right) = (lowering.cursor, Operand::Reg(word(lowering, ORIGIN)));
-        lowering.push(VInsn::Alu { op: AluOp::Sub, width: Width::W64, dst, left, right });
+        match self.start {
+            Start::Packet => {
+                let behind = lowering.new_block();
+                self.by_mode(
+                    lowering,
+                    behind,
+                    |lowering| direct::position(lowering, dst),
+                    |lowering| position_in_window(lowering, dst),
+                );
+                lowering.switch_to(behind);
+            }
+            Start::Window => position_in_window(lowering, dst),
+        }
     }
 
     fn remaining(&mut self, lowering: &mut Lowering<'_>, dst: VReg) {
@@ -312,17 +207,18 @@ impl Strategy for Window {
         self.packet_length(lowering, total);
         self.position(lowering, position);
         let right = Operand::Reg(position);
-        lowering.push(VInsn::Alu { op: AluOp::Sub, width: Width::W64, dst, left: total, right });
+        lowering.alu(AluOp::Sub, dst, total, right);
     }
 
     fn reachable(&mut self, lowering: &mut Lowering<'_>, dst: VReg) {
         let (left, right) = (lowering.limit, Operand::Reg(lowering.cursor));
-        lowering.push(VInsn::Alu { op: AluOp::Sub, width: Width::W64, dst, left, right });
+        lowering.alu(AluOp::Sub, dst, left, right);
     }
 
     fn packet_length(&mut self, lowering: &mut Lowering<'_>, dst: VReg) {
         let args = vec![lowering.context];
-        lowering.push(VInsn::Call { helper: Helper::XdpGetBuffLen, dst, args });
+        let callee = Callee::Helper(Helper::XdpGetBuffLen);
+        lowering.push(VInsn::Call { callee, dst, args });
     }
 
     /// What goes on beyond the linear part begins anew: then its length is known.
@@ -336,8 +232,7 @@ impl Strategy for Window {
                 direct::linear_length(lowering, linear);
                 self.position(lowering, position);
                 let right = Operand::Reg(position);
-                let (op, width) = (AluOp::Sub, Width::W64);
-                lowering.push(VInsn::Alu { op, width, dst: linear, left: linear, right });
+                lowering.alu(AluOp::Sub, linear, linear, right);
             }
         }
         lowering.branch(Condition::Sgt, content, Operand::Reg(linear), beyond, within);
@@ -346,10 +241,10 @@ impl Strategy for Window {
 
     fn counted_length(&mut self, lowering: &mut Lowering<'_>, dst: VReg) {
         let (linear, known, behind) = (lowering.new_block(), lowering.new_cold_block(), lowering.new_block());
-        Self::if_final(lowering, known, linear);
+        if_final(lowering, known, linear);
         lowering.switch_to(known);
         let total = total(lowering);
-        lowering.push(VInsn::Mov { dst, src: Operand::Reg(total) });
+        lowering.mov(dst, Operand::Reg(total));
         lowering.end(Terminator::Goto(behind));
         lowering.switch_to(linear);
         direct::linear_length(lowering, dst);
@@ -363,28 +258,115 @@ impl Strategy for Window {
 
     fn finish(&mut self, lowering: &mut Lowering<'_>) {
         if let (Some(restart), Some(first)) = (self.restart, self.first) {
-            self.emit_restart(lowering, restart, first);
+            emit_restart(lowering, restart, first);
         }
     }
 }
 
+/// Ends the block: goes on by the mode. The verifier knows it, whichever it is, and follows one way.
+fn if_final(lowering: &mut Lowering<'_>, last: VBlockId, first: VBlockId) {
+    let total = lowering.load_word(TOTAL);
+    lowering.branch(Condition::Gt, total, Operand::Imm(0), last, first);
+}
+
+fn enter_packet(lowering: &mut Lowering<'_>) {
+    let (cursor, limit) = (lowering.cursor, lowering.limit);
+    lowering.load_context(cursor, DATA);
+    lowering.load_context(limit, DATA_END);
+}
+
+/// The first load takes what the linear part holds, so that nothing has to be asked.
+fn enter_window(lowering: &mut Lowering<'_>) {
+    let (length, count, zero) = (lowering.fresh(), lowering.fresh(), lowering.fresh());
+    let (cut, some, load) = (lowering.new_cold_block(), lowering.new_block(), lowering.new_block());
+    let (empty, loaded, filled) = (lowering.new_cold_block(), lowering.new_block(), lowering.new_block());
+    let (cursor, limit) = (lowering.cursor, lowering.limit);
+    lowering.push(VInsn::FrameAddress { dst: cursor, offset: START });
+    lowering.store_word(ORIGIN, cursor);
+    direct::linear_length(lowering, length);
+    // Not linked to `length`: whether it was cut must not show in what follows.
+    lowering.alu(AluOp::Or, count, length, Operand::Imm(0));
+    lowering.branch(Condition::Sgt, count, Operand::Imm(BYTES as i32), cut, some);
+    lowering.switch_to(cut);
+    lowering.mov(count, Operand::Imm(BYTES as i32));
+    lowering.end(Terminator::Goto(load));
+    lowering.switch_to(some);
+    lowering.branch(Condition::Slt, count, Operand::Imm(1), empty, load);
+    lowering.switch_to(load);
+    lowering.mov(zero, Operand::Imm(0));
+    let args = vec![lowering.context, zero, cursor, count];
+    let error = lowering.call(Callee::Helper(Helper::XdpLoadBytes), args);
+    lowering.branch(Condition::Ne, error, Operand::Imm(0), empty, loaded);
+    lowering.switch_to(loaded);
+    let count = refill::forget_count(lowering, count);
+    lowering.alu(AluOp::Add, limit, cursor, Operand::Reg(count));
+    lowering.end(Terminator::Goto(filled));
+    // What cannot be loaded is asked for again by the first check.
+    lowering.switch_to(empty);
+    lowering.mov(limit, Operand::Reg(cursor));
+    lowering.end(Terminator::Goto(filled));
+    lowering.switch_to(filled);
+}
+
+/// Sets cursor and limit to a window at `offset` of the frame, filled from byte `position` of the packet on.
+fn refill_window(lowering: &mut Lowering<'_>, position: VReg, offset: i16) {
+    let (context, cursor, limit) = (lowering.context, lowering.cursor, lowering.limit);
+    lowering.push(VInsn::FrameAddress { dst: cursor, offset });
+    let count = refill::call(lowering, context, position, cursor);
+    lowering.alu(AluOp::Add, limit, cursor, Operand::Reg(count));
+}
+
+/// Where checks that failed at first meet: begins anew on the window.
+fn emit_restart(lowering: &mut Lowering<'_>, block: VBlockId, first: VBlockId) {
+    lowering.switch_to(block);
+    settle(lowering);
+    let start = lowering.fresh();
+    lowering.mov(start, Operand::Imm(0));
+    refill_window(lowering, start, START);
+    let cursor = lowering.cursor;
+    lowering.store_word(ORIGIN, cursor);
+    lowering.skip_done_effects();
+    lowering.end(Terminator::Goto(first));
+}
+
+/// From here on in final mode. The verifier knows of an odd number that it is not 0.
+fn settle(lowering: &mut Lowering<'_>) {
+    let context = lowering.context;
+    let total = lowering.call(Callee::Helper(Helper::XdpGetBuffLen), vec![context]);
+    lowering.alu(AluOp::Lsh, total, total, Operand::Imm(1));
+    lowering.alu(AluOp::Or, total, total, Operand::Imm(1));
+    lowering.store_word(TOTAL, total);
+}
+
+/// Refills the window from `position` on, for the cursor at `place`; goes on in a new block.
+fn go_to_window(lowering: &mut Lowering<'_>, position: VReg, place: Place, short: VBlockId) {
+    let within = lowering.new_cold_block();
+    lowering.branch(Condition::Gt, position, Operand::Imm(FARTHEST), short, within);
+    lowering.switch_to(within);
+    let remainder = if place.modulus == 1 { 0 } else { place.remainder };
+    refill_window(lowering, position, REFILL + ((remainder as i16 + 2) & 3));
+    // The verifier takes no subtraction from a stack pointer, and up to 6.12 it knows no bounds of `-position`, but
+    // those of `0 - position`.
+    let (bounded, origin, cursor) = (lowering.fresh(), lowering.fresh(), lowering.cursor);
+    // As in `direct::pin`: it was spilled while the window was filled.
+    lowering.mask(bounded, position, FARTHEST as u64);
+    lowering.mov(origin, Operand::Imm(0));
+    lowering.alu(AluOp::Sub, origin, origin, Operand::Reg(bounded));
+    lowering.alu(AluOp::Add, origin, origin, Operand::Reg(cursor));
+    lowering.store_word(ORIGIN, origin);
+}
+
+/// `dst` = which byte of the packet the cursor is at; on the window only.
+fn position_in_window(lowering: &mut Lowering<'_>, dst: VReg) {
+    let (left, origin) = (lowering.cursor, lowering.load_word(ORIGIN));
+    lowering.alu(AluOp::Sub, dst, left, Operand::Reg(origin));
+}
+
 /// The packet's length; in final mode only.
 fn total(lowering: &mut Lowering<'_>) -> VReg {
-    let (dst, left) = (lowering.fresh(), word(lowering, TOTAL));
-    let (op, width, right) = (AluOp::Sub, Width::W64, Operand::Imm(1));
-    lowering.push(VInsn::Alu { op, width, dst, left, right });
-    dst
-}
-
-fn word(lowering: &mut Lowering<'_>, offset: i16) -> VReg {
-    let dst = lowering.fresh();
-    lowering.push(VInsn::Load { size: Size::U64, dst, base: Base::Frame, offset });
-    dst
-}
-
-fn set_word(lowering: &mut Lowering<'_>, offset: i16, value: VReg) {
-    let src = Operand::Reg(value);
-    lowering.push(VInsn::Store { size: Size::U64, base: Base::Frame, offset, src });
+    let total = lowering.load_word(TOTAL);
+    lowering.alu(AluOp::Rsh, total, total, Operand::Imm(1));
+    total
 }
 
 /// The aligned pieces of a read: how many bytes lie before each, and its size.

@@ -37,6 +37,8 @@ pub(crate) struct Variable {
 /// Linkage of variables and functions: `BTF_VAR_GLOBAL_ALLOCATED` and `BTF_FUNC_GLOBAL`. libbpf wants an ELF
 /// symbol with global binding for each of them.
 const GLOBAL: u32 = 1;
+/// `BTF_FUNC_STATIC`
+const STATIC: u32 = 0;
 /// `BTF_INT_SIGNED`
 const SIGNED: u32 = 1;
 
@@ -116,10 +118,30 @@ impl Encoder {
 
     /// The function `name`, linked globally, which takes `argument` and returns `result`.
     pub(crate) fn function(&mut self, name: &str, argument: (&str, TypeId), result: TypeId) -> TypeId {
-        let argument_name = self.string(argument.0);
-        let proto = self.add(Kind::FuncProto, 0, 1, result.0, &[argument_name, argument.1.0]);
+        self.any_function(name, GLOBAL, &[argument], result)
+    }
+
+    /// The function `name`, which only its object knows, from `arguments` to `result`.
+    pub(crate) fn static_function(
+        &mut self,
+        name: &str,
+        arguments: &[(&str, TypeId)],
+        result: TypeId,
+    ) -> TypeId {
+        self.any_function(name, STATIC, arguments, result)
+    }
+
+    fn any_function(
+        &mut self,
+        name: &str,
+        linkage: u32,
+        arguments: &[(&str, TypeId)],
+        result: TypeId,
+    ) -> TypeId {
+        let tail: Vec<u32> = arguments.iter().flat_map(|(name, ty)| [self.string(name), ty.0]).collect();
+        let proto = self.add(Kind::FuncProto, 0, arguments.len() as u32, result.0, &tail);
         let name = self.string(name);
-        self.add(Kind::Func, name, GLOBAL, proto.0, &[])
+        self.add(Kind::Func, name, linkage, proto.0, &[])
     }
 
     /// The global variable `name`.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SymbolKind};
+use pktc_bpf::Section;
 
 use super::{DumpError, damaged, section};
 use crate::btf::reader::Btf;
@@ -13,7 +14,8 @@ use crate::lines::{self, LineRecord};
 pub(super) fn list(out: &mut String, file: &object::File<'_>, btf: &Btf<'_>) -> Result<(), DumpError> {
     let ext = section(file, ".BTF.ext")?;
     let lines = lines::read(ext, btf).map_err(|reason| damaged(".BTF.ext", reason))?;
-    for name in ["xdp", "xdp.frags"] {
+    for section in Section::ALL {
+        let name = section.name();
         if let Some(code) = file.section_by_name(name) {
             let lines = lines.iter().filter(|line| line.section == name);
             let lines = lines.map(|line| (u64::from(line.offset), line)).collect();
@@ -55,7 +57,8 @@ impl Listing<'_, '_> {
         let mut functions: Vec<_> = functions.collect();
         functions.sort_by_key(object::ObjectSymbol::address);
         for function in functions {
-            writeln!(out, "\nprogram {} in {}", function.name()?, self.name)?;
+            let what = if self.name == Section::Text.name() { "subprogram" } else { "program" };
+            writeln!(out, "\n{what} {} in {}", function.name()?, self.name)?;
             let bytes = code.data_range(function.address(), function.size())?;
             let bytes = bytes.ok_or_else(|| damaged("xdp", "a program ends beyond it"))?;
             self.function(out, bytes, function.address())?;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use aya_obj::{Object, ProgramSection};
 use libtest_mimic::{Failed, Trial};
-use pktc_bpf::Insn;
+use pktc_bpf::{Insn, Section};
 
 use crate::modules::{self, Case};
 
@@ -38,7 +38,7 @@ fn programs_and_maps(case: &Case) {
     for program in &case.module.programs {
         let section = &object.programs[&program.name].section;
         assert!(
-            matches!(section, ProgramSection::Xdp { frags, .. } if *frags == program.frags),
+            matches!(section, ProgramSection::Xdp { frags, .. } if Section::of_programs(*frags) == program.section),
             "{section:?}"
         );
     }
@@ -59,7 +59,8 @@ fn programs_and_maps(case: &Case) {
     assert_eq!(metadata.as_ref(), Ok(&case.metadata));
 }
 
-/// Each reference to a map gets the map's file descriptor; an address in a value keeps its offset.
+/// Each reference to a map gets the map's file descriptor; an address in a value keeps its offset; a call leads behind
+/// the program, where the subprogram is.
 fn links(case: &Case) {
     let mut object = Object::parse(&case.object()).unwrap();
     let maps = object.maps.clone();
@@ -70,6 +71,7 @@ fn links(case: &Case) {
     object.relocate_calls(&HashSet::new()).unwrap();
     for program in &case.module.programs {
         let function = &object.functions[&object.programs[&program.name].function_key()];
+        let own: usize = program.insns.iter().map(pktc_bpf::slots).sum();
         let mut slot = 0;
         for insn in &program.insns {
             let first = function.instructions[slot];
@@ -81,9 +83,14 @@ fn links(case: &Case) {
                 assert_eq!((first.src_reg(), first.imm), (2, fd(&format!(".rodata.{number}"))));
                 assert_eq!(function.instructions[slot + 1].imm, *offset as i32);
             }
+            if let Insn::CallSubprogram { .. } = insn {
+                assert_eq!((first.src_reg(), slot + 1 + first.imm as usize), (1, own));
+            }
             slot += pktc_bpf::slots(insn);
         }
-        assert_eq!(function.instructions.len(), slot, "{}", program.name);
+        let called = case.module.subprograms.iter().flat_map(|subprogram| &subprogram.insns);
+        let whole = own + called.map(pktc_bpf::slots).sum::<usize>();
+        assert_eq!(function.instructions.len(), whole, "{}", program.name);
     }
 }
 
@@ -113,7 +120,7 @@ fn metadata_is_read_back(case: &Case) {
 fn listing_shows_everything(case: &Case) {
     let text = pktc_object::dump(&case.object()).unwrap();
     for program in &case.module.programs {
-        let section = if program.frags { "xdp.frags" } else { "xdp" };
+        let section = program.section.name();
         assert!(text.contains(&format!("program {} in {section}\n", program.name)), "{text}");
     }
     for map in &case.module.maps {

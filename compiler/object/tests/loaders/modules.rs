@@ -1,7 +1,8 @@
 //! Modules written by hand, one for each thing that an object can hold.
 
 use pktc_bpf::{
-    AluOp, Condition, Helper, Insn, MapDef, MapIndex, MapKind, Operand, Reg, Size, ValueLayout, Width,
+    AluOp, Condition, Helper, Insn, MapDef, MapIndex, MapKind, Operand, Reg, Section, Size, SubprogramIndex,
+    ValueLayout, Width,
 };
 use pktc_codegen::module::{MachineInsn, Module, Program};
 use pktc_diagnostics::{SourceMap, Span};
@@ -42,7 +43,7 @@ impl Case {
         };
         let mut sources = SourceMap::default();
         sources.add(FILE, SOURCE);
-        Case { name, module: Module { programs, maps }, metadata, sources }
+        Case { name, module: Module { programs, maps, ..Module::default() }, metadata, sources }
     }
 
     /// The object file.
@@ -53,7 +54,7 @@ impl Case {
 
 /// All of them.
 pub(crate) fn all() -> Vec<Case> {
-    vec![drop_all(), counting(), table(), pair()]
+    vec![drop_all(), counting(), table(), pair(), calling()]
 }
 
 /// One program that drops everything.
@@ -112,10 +113,35 @@ fn pair() -> Case {
     Case::new("pair", vec![program("edge", false, count(MapIndex(0))), program("core", true, core)], maps)
 }
 
+/// Two programs that call a function with two arguments, the second one twice.
+fn calling() -> Case {
+    let call = [Insn::CallSubprogram { subprogram: SubprogramIndex(0), arguments: 2 }];
+    let once = [vec![set(2, 1)], call.to_vec(), vec![Insn::Exit]].concat();
+    let keep = |dst, src| Insn::Alu {
+        op: AluOp::Mov,
+        width: Width::W64,
+        dst: Reg(dst),
+        src: Operand::Reg(Reg(src)),
+    };
+    let again = [
+        vec![keep(6, 1), set(2, 7)],
+        call.to_vec(),
+        vec![keep(1, 6), set(2, 1)],
+        call.to_vec(),
+        vec![Insn::Exit],
+    ];
+    let programs = vec![program("edge", false, once), program("core", true, again.concat())];
+    let mut case = Case::new("calling", programs, Vec::new());
+    let verdict = vec![keep(0, 2), Insn::Exit];
+    let function = program("same", false, verdict);
+    case.module.subprograms = vec![Program { section: Section::Text, params: 2, ..function }];
+    case
+}
+
 fn program(name: &str, frags: bool, insns: Vec<MachineInsn>) -> Program {
     let last = insns.len() - 1;
     let lines = vec![(0, span("default pass")), (last, span("malformed => drop"))];
-    Program { name: name.into(), frags, insns, lines, stack: 8 }
+    Program { name: name.into(), section: Section::of_programs(frags), params: 1, insns, lines, stack: 8 }
 }
 
 fn set(register: u8, value: i32) -> MachineInsn {

@@ -76,6 +76,8 @@ pub enum Problem {
     CallDepth,
     /// Ran past the last instruction.
     PastEnd,
+    /// Called a subprogram of a module, which is not linked to it.
+    NotLinked,
     /// Called a helper that this engine does not have.
     UnknownHelper(u32),
     /// Gave a helper an argument that it does not take.
@@ -115,6 +117,7 @@ impl fmt::Display for Problem {
             }
             Problem::Budget => return write!(f, "goes on after {} instructions", super::BUDGET),
             Problem::CallDepth => return write!(f, "calls deeper than {} frames", super::FRAMES),
+            Problem::NotLinked => "calls a subprogram that is not linked to the program",
             Problem::UnsetRegister => "reads a register that nothing has written",
             Problem::FramePointerWritten => "writes r10, which is read only",
             Problem::NotAPointer => "uses a number as an address",

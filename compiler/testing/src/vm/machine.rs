@@ -115,6 +115,7 @@ impl<'a> Machine<'a> {
             }
             Insn::Call { helper } => self.call_helper(helper)?,
             Insn::CallLocal { target } => return Ok(Flow::Call(target)),
+            Insn::CallSubprogram { .. } => return Err(Problem::NotLinked),
             Insn::Exit => return Ok(Flow::Exit),
             Insn::Foreign(ref foreign) => return self.step_foreign(foreign),
         }

@@ -1,6 +1,6 @@
 //! Objects as our own writer makes them: maps, read-only data and counters are found again.
 
-use pktc_bpf::{Helper, Insn, MapDef, MapIndex, MapKind, Reg, Size};
+use pktc_bpf::{Helper, Insn, MapDef, MapIndex, MapKind, Reg, Section, Size};
 use pktc_codegen::module::{Module, Program};
 use pktc_diagnostics::{SourceMap, Span};
 use pktc_object::{Metadata, SCHEMA, SourceInfo};
@@ -31,7 +31,14 @@ fn program(name: &str, table: u32, frags: bool, span: Span) -> Program {
         load(Size::U8, 0, 6, 1),
         EXIT,
     ];
-    Program { name: name.into(), frags, insns, lines: vec![(0, span)], stack: 8 }
+    Program {
+        name: name.into(),
+        section: Section::of_programs(frags),
+        params: 1,
+        insns,
+        lines: vec![(0, span)],
+        stack: 8,
+    }
 }
 
 fn object(frags: bool) -> Vec<u8> {
@@ -42,6 +49,7 @@ fn object(frags: bool) -> Vec<u8> {
     let module = Module {
         programs: vec![program("first", 0, frags, span), program("second", 2, frags, span)],
         maps: vec![table, counters],
+        ..Module::default()
     };
     let source = SourceInfo { path: "a.pkt".into(), sha256: String::new() };
     let metadata = Metadata { counters: vec![], programs: vec![], schema: SCHEMA, sets: vec![], source };
