@@ -17,7 +17,7 @@ use crate::twins::{Row, Side, build_c, build_pkt, source};
 /// The rule of the published table: packets with IP are dropped.
 const PARSE: Row = Row { program: "parse", counters: false };
 
-/// Programs that are also built with direct access and with `auto`, beside [`PARSE`].
+/// What else is built with direct access and with `auto`.
 const OTHERS: [Row; 5] = [
     Row { program: "parse", counters: true },
     Row { program: "udp_port", counters: false },
@@ -128,6 +128,8 @@ pub struct Ratio {
     pub net: bool,
     /// What its time is not to exceed, if there is such an aim.
     pub aim: Option<f64>,
+    /// What tests let it be of executed instructions, if they ask: little more than it is.
+    pub most_executed: Option<f64>,
 }
 
 impl Ratio {
@@ -154,16 +156,19 @@ impl Ratio {
 #[must_use]
 pub fn ratios() -> Vec<Ratio> {
     let [direct, bytes, auto] = Access::ALL.map(|access| pktc(PARSE, access));
-    let ratio = |of, by, net, aim| Ratio { of, by, net, aim };
-    let against_direct = |row| ratio(pktc(row, Access::Auto), pktc(row, Access::Direct), false, Some(1.03));
+    let ratio = |of, by| Ratio { of, by, net: false, aim: None, most_executed: None };
+    let auto_by_direct = |row| Ratio {
+        aim: Some(1.03),
+        most_executed: Some(1.3),
+        ..ratio(pktc(row, Access::Auto), pktc(row, Access::Direct))
+    };
     let published = [
-        ratio(C_CALLS, C_DIRECT, false, None),
-        ratio(direct, C_DIRECT, false, Some(1.05)),
-        ratio(bytes, C_CALLS, true, Some(0.55)),
-        ratio(empty(auto), empty(bytes), true, Some(1.25)),
-        ratio(auto, direct, false, Some(1.03)),
+        ratio(C_CALLS, C_DIRECT),
+        Ratio { aim: Some(1.05), most_executed: Some(1.25), ..ratio(direct, C_DIRECT) },
+        Ratio { net: true, aim: Some(0.55), most_executed: Some(1.75), ..ratio(bytes, C_CALLS) },
+        Ratio { net: true, aim: Some(1.25), most_executed: Some(1.0), ..ratio(empty(auto), empty(bytes)) },
     ];
-    published.into_iter().chain(OTHERS.map(against_direct)).collect()
+    published.into_iter().chain([PARSE].into_iter().chain(OTHERS).map(auto_by_direct)).collect()
 }
 
 /// What a way executed.
@@ -229,6 +234,6 @@ mod tests {
     }
 
     fn ratio(of: Way, by: Way, net: bool) -> Ratio {
-        Ratio { of, by, net, aim: None }
+        Ratio { of, by, net, aim: None, most_executed: None }
     }
 }
