@@ -121,6 +121,7 @@ impl Run {
             return Ok(format!("{machine:?} in {seconds:.1} s: {}", ran(&tallies)));
         }
         let mut text = format!("{} of {} programs differ\n", different.len(), self.cases.len());
+        let _ = writeln!(text, "the others: {}", ran(&tallies));
         for (case, difference) in different.iter().take(SHOWN) {
             let _ = writeln!(text, "{}", shrink::report(case, difference, machine));
         }
