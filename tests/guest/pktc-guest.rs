@@ -39,19 +39,33 @@ fn run(folder: &Path, out: &mut impl Write) -> io::Result<()> {
     out.flush()
 }
 
-/// Packets, each behind its length.
-fn packets(mut bytes: &[u8]) -> io::Result<Vec<&[u8]>> {
-    let mut packets = Vec::new();
-    while let Some((length, rest)) = bytes.split_first_chunk::<4>() {
-        let length = u32::from_le_bytes(*length) as usize;
-        let (packet, rest) = rest.split_at_checked(length).ok_or(io::ErrorKind::UnexpectedEof)?;
-        packets.push(packet);
-        bytes = rest;
-    }
-    if bytes.is_empty() { Ok(packets) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+/// A packet, and the lengths of the linear part that it is run with once it was run in one buffer.
+struct Packet {
+    bytes: Vec<u8>,
+    linear: Vec<usize>,
 }
 
-fn report(out: &mut impl Write, name: &str, object: &[u8], packets: &[&[u8]]) -> io::Result<()> {
+/// Packets, each behind its length and those of its linear part.
+fn packets(mut bytes: &[u8]) -> io::Result<Vec<Packet>> {
+    let mut packets = Vec::new();
+    while !bytes.is_empty() {
+        let length = number(&mut bytes)?;
+        let linear = (0..number(&mut bytes)?).map(|_| number(&mut bytes)).collect::<Result<_, _>>()?;
+        let (packet, rest) = bytes.split_at_checked(length).ok_or(io::ErrorKind::UnexpectedEof)?;
+        packets.push(Packet { bytes: packet.to_vec(), linear });
+        bytes = rest;
+    }
+    Ok(packets)
+}
+
+/// Takes a number from the beginning.
+fn number(bytes: &mut &[u8]) -> io::Result<usize> {
+    let (number, rest) = bytes.split_first_chunk::<4>().ok_or(io::ErrorKind::UnexpectedEof)?;
+    *bytes = rest;
+    Ok(u32::from_le_bytes(*number) as usize)
+}
+
+fn report(out: &mut impl Write, name: &str, object: &[u8], packets: &[Packet]) -> io::Result<()> {
     let loaded = match pktc_loader::load(object, &LoadOptions::default()) {
         Ok(loaded) => loaded,
         Err(error) => return reject(out, name, &error.to_string()),
@@ -59,9 +73,13 @@ fn report(out: &mut impl Write, name: &str, object: &[u8], packets: &[&[u8]]) ->
     for program in &loaded.programs {
         write!(out, "{name} {} ok", program.name)?;
         for packet in packets {
-            match pktc_loader::test_run(program, packet, &TestRun::default()) {
-                Ok(result) => write!(out, " {}", result.verdict)?,
-                Err(_) => write!(out, " -")?,
+            let split = packet.linear.iter().copied().map(Some);
+            for linear in std::iter::once(None).chain(split) {
+                match pktc_loader::test_run(program, &packet.bytes, &TestRun { linear, ..TestRun::default() })
+                {
+                    Ok(result) => write!(out, " {}", result.verdict)?,
+                    Err(_) => write!(out, " -")?,
+                }
             }
         }
         writeln!(out)?;

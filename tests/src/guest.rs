@@ -18,15 +18,19 @@ use std::path::PathBuf;
 use std::process::Command;
 
 pub use kernel::series;
-pub use programs::{Answer, Report, Subject};
+pub use programs::{Answer, Packet, Report, Subject};
 
 /// A file of the guest: its path there and its content. All files are executable.
 pub type File = (String, Vec<u8>);
+
+/// The series in whose kernels packets have one buffer.
+const WITHOUT_FRAGS: &str = "5.10";
 
 /// A kernel that can be booted here.
 #[derive(Clone, Debug)]
 pub struct Guest {
     kernel: PathBuf,
+    has_frags: bool,
     /// What there is to say about the choice of the kernel, for people.
     pub note: Option<String>,
 }
@@ -74,7 +78,13 @@ impl Guest {
     pub fn new(series: &str) -> Result<Self, GuestError> {
         qemu::check()?;
         let (kernel, note) = kernel::fetch(series)?;
-        Ok(Guest { kernel, note })
+        Ok(Guest { kernel, has_frags: series != WITHOUT_FRAGS, note })
+    }
+
+    /// Whether it takes programs for packets in several buffers (5.18).
+    #[must_use]
+    pub fn has_frags(&self) -> bool {
+        self.has_frags
     }
 
     /// Boots it with `files` and gives what `script` (for busybox's `sh`) prints on the console.

@@ -46,8 +46,33 @@ pub struct Sweep {
     rules: RuleTable,
 }
 
+/// How many bytes of a packet count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Countable {
+    /// Where the packet ends as it claims; `None` if it claims nothing.
+    claimed: Option<usize>,
+}
+
+impl Countable {
+    /// Of `packet`.
+    #[must_use]
+    pub fn of(program: &Program, packet: &[u8], env: &Env) -> Self {
+        Countable { claimed: claims_end(program, packet, env) }
+    }
+
+    /// Whether packets and bytes that were counted of this packet with so long a linear part are those that count of
+    /// it `whole`. What lies behind the linear part may be left out if the packet does not claim it.
+    #[must_use]
+    pub fn agree(self, linear: usize, found: &[(u64, u64)], whole: &[(u64, u64)]) -> bool {
+        let rest_is_padding = self.claimed.is_none_or(|claimed| linear >= claimed);
+        let same = |(found, whole): (&(u64, u64), &(u64, u64))| {
+            found == whole || rest_is_padding && *found == (whole.0, whole.0 * linear as u64)
+        };
+        found.iter().zip(whole).all(same)
+    }
+}
+
 /// What one run came to.
-#[derive(PartialEq, Eq)]
 struct Run {
     outcome: Outcome,
     /// What each rule counted: packets and bytes.
@@ -87,12 +112,12 @@ impl Engine for Sweep {
             Err(EngineError::Unsupported(_)) => run(&mut *self.engine, packet, &split(env, end)),
             result => result,
         }?;
+        let countable = Countable::of(&self.program, packet, env);
         for linear in 0..=end {
             let found =
                 run(&mut *self.probe, packet, &split(env, linear)).map_err(|error| at(linear, error))?;
-            let padding = claims_end(&self.program, packet, env).is_none_or(|claimed| linear >= claimed);
-            let linear_counts = padding.then_some(linear as u64);
-            if found.outcome != whole.outcome || !same_counts(&found, &whole, linear_counts) {
+            let same_counts = countable.agree(linear, &found.counted, &whole.counted);
+            if found.outcome != whole.outcome || !same_counts {
                 return Err(EngineError::Fault(self.difference(linear, &found, &whole)));
             }
         }
@@ -104,14 +129,6 @@ impl Engine for Sweep {
     }
 }
 
-/// Whether both counted the same; or as many packets, each with `linear` bytes.
-fn same_counts(found: &Run, whole: &Run, linear: Option<u64>) -> bool {
-    let same = |(found, whole): (&(u64, u64), &(u64, u64))| {
-        found == whole || found.0 == whole.0 && linear.is_some_and(|linear| found.1 == found.0 * linear)
-    };
-    found.counted.iter().zip(&whole.counted).all(same)
-}
-
 fn split(env: &Env, linear: usize) -> Env {
     Env { linear: Some(linear), ..env.clone() }
 }
@@ -119,9 +136,14 @@ fn split(env: &Env, linear: usize) -> Env {
 fn run(engine: &mut dyn Engine, packet: &[u8], env: &Env) -> Result<Run, EngineError> {
     let before = engine.counters()?;
     let outcome = engine.run(packet, env)?;
-    let after = engine.counters()?;
+    Ok(Run { outcome, counted: growth(&before, &engine.counters()?) })
+}
+
+/// What was counted in between: packets and bytes.
+#[must_use]
+pub fn growth(before: &[(u64, u64)], after: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let grown = before.iter().zip(after).map(|(before, after)| (after.0 - before.0, after.1 - before.1));
-    Ok(Run { outcome, counted: grown.collect() })
+    grown.collect()
 }
 
 fn at(linear: usize, error: EngineError) -> EngineError {

@@ -114,13 +114,17 @@ pub fn compare(twins: &Twins, packets: &[Vec<u8>]) -> Result<Executed, String> {
     Ok(sum)
 }
 
-fn vm(side: &Side, whose: &str) -> Result<Vm, String> {
+/// Loads an object into the userspace engine.
+///
+/// # Errors
+/// If that does not take it.
+pub(crate) fn vm(side: &Side, whose: &str) -> Result<Vm, String> {
     let vm = Vm::load(&side.object, &side.program).map_err(|error| format!("{whose}'s object: {error}"))?;
     Ok(vm.with_counters(side.counters.clone()))
 }
 
 /// What happened on a packet, with the packet as hex digits, which Scapy and `text2pcap` read.
-fn failed(whose: &str, what: &str, packet: &[u8]) -> String {
+pub(crate) fn failed(whose: &str, what: &str, packet: &[u8]) -> String {
     let mut hex = String::new();
     for byte in packet {
         let _ = write!(hex, "{byte:02x}"); // writing to a string does not fail

@@ -17,12 +17,14 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 use pktc_driver::Files;
+use pktc_driver::options::Access;
 use pktc_loader::{
     LoadOptions, Loaded, LoadedProgram, Mode, SHORTEST, TestRun, attach, in_private_network, load, test_run,
 };
 use serde::Serialize;
 
 use crate::twins::{Side, Twins, build_text};
+use crate::ways::{Built, Ratio, ratios};
 
 /// Packets of the sample.
 const SAMPLE: usize = 64;
@@ -38,7 +40,7 @@ const SECOND: f64 = 1e9;
 const INSTRUCTION: u64 = 8;
 
 /// What the kernel made of a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Accepted {
     /// Instructions after the verifier's rewriting; none without bpftool.
     pub xlated: Option<u64>,
@@ -79,20 +81,74 @@ pub struct Measurement {
 /// # Errors
 /// What the kernel refuses, in words; without root it is the missing capabilities.
 pub fn measure(twins: &[Twins], captured: &[Vec<u8>], rounds: usize) -> Result<Measurement, String> {
-    pin().map_err(|error| format!("pinning to one CPU: {error}"))?;
-    let null = build_text("null.pkt", &Null, false)?;
+    let null = build_text("null.pkt", &Null, false, Access::Direct)?;
     let sides = twins.iter().flat_map(|twins| [&twins.pktc, &twins.clang]);
-    let loaded: Vec<Loaded> = std::iter::once(&null).chain(sides).map(load_side).collect::<Result<_, _>>()?;
-    let programs: Vec<&LoadedProgram> = loaded.iter().flat_map(|loaded| &loaded.programs).collect();
-    let sample = sample(captured);
-    let times = attached(&programs, &|| time_rounds(&programs, &sample, rounds))??;
-    let null = Samples(times.iter().map(|round| round[0]).collect());
+    let whole = |side| Subject { side, linear: None };
+    let subjects: Vec<Subject<'_>> = std::iter::once(&null).chain(sides).map(whole).collect();
+    let Timed { accepted, rounds: times } = time(&subjects, captured, rounds)?;
+    let of = |index: usize| Samples(times.iter().map(|round| round[index]).collect());
+    let null = of(0);
     let rows = (0..twins.len()).map(|row| {
-        let of = |index: usize| Samples(times.iter().map(|round| round[index]).collect());
         let (pktc, clang) = (1 + 2 * row, 2 + 2 * row);
-        summarise(&null, (programs[pktc], &of(pktc)), (programs[clang], &of(clang)))
+        summarise(&null, (accepted[pktc], &of(pktc)), (accepted[clang], &of(clang)))
     });
     Ok(Measurement { rounds, null_ns: null.median(), rows: rows.collect() })
+}
+
+/// The ways to reach a packet's bytes in the kernel.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WaysMeasured {
+    /// In the order of the ways: what the kernel made of each, and nanoseconds a packet, median of the rounds.
+    pub ways: Vec<(Accepted, f64)>,
+    /// In the order of the ratios: the median of the rounds' ratios.
+    pub ratios: Vec<f64>,
+}
+
+/// Measures all ways in rounds of their own.
+///
+/// # Errors
+/// As [`measure`].
+pub fn measure_ways(built: &[Built], captured: &[Vec<u8>], rounds: usize) -> Result<WaysMeasured, String> {
+    let subjects = built.iter().map(|built| Subject { side: &built.side, linear: built.way.linear });
+    let subjects: Vec<Subject<'_>> = subjects.collect();
+    let Timed { accepted, rounds: times } = time(&subjects, captured, rounds)?;
+    let median = |index: usize| Samples(times.iter().map(|round| round[index]).collect()).median();
+    let ratio = |ratio: Ratio| Samples(times.iter().map(|round| ratio.of(round)).collect()).median();
+    Ok(WaysMeasured {
+        ways: accepted.into_iter().enumerate().map(|(index, accepted)| (accepted, median(index))).collect(),
+        ratios: ratios().into_iter().map(ratio).collect(),
+    })
+}
+
+/// What is timed: a program, on packets with a linear part of so many bytes, or all in it.
+#[derive(Clone, Copy)]
+struct Subject<'a> {
+    side: &'a Side,
+    linear: Option<usize>,
+}
+
+/// What the kernel made of subjects, and their nanoseconds a packet, a line a round.
+struct Timed {
+    accepted: Vec<Accepted>,
+    rounds: Vec<Vec<f64>>,
+}
+
+/// Times all subjects in the same rounds.
+fn time(subjects: &[Subject<'_>], captured: &[Vec<u8>], rounds: usize) -> Result<Timed, String> {
+    pin().map_err(|error| format!("pinning to one CPU: {error}"))?;
+    let loaded: Vec<Loaded> = subjects.iter().map(|it| load_side(it.side)).collect::<Result<_, _>>()?;
+    let programs: Vec<&LoadedProgram> = loaded.iter().flat_map(|loaded| &loaded.programs).collect();
+    let runs: Vec<Run<'_>> =
+        programs.iter().zip(subjects).map(|(&program, it)| Run { program, linear: it.linear }).collect();
+    let sample = sample(captured);
+    let rounds = attached(&programs, &|| time_rounds(&runs, &sample, rounds))??;
+    Ok(Timed { accepted: programs.into_iter().map(accepted).collect(), rounds })
+}
+
+/// A subject in the kernel.
+struct Run<'a> {
+    program: &'a LoadedProgram,
+    linear: Option<usize>,
 }
 
 /// The program that measures nothing but the loop around it.
@@ -141,19 +197,15 @@ fn attached<T: Send>(programs: &[&LoadedProgram], work: &(dyn Fn() -> T + Sync))
     inside.map_err(|error: io::Error| format!("making a network namespace: {error}; run as root"))?
 }
 
-/// Nanoseconds a packet of each program, a line a round.
-fn time_rounds(
-    programs: &[&LoadedProgram],
-    sample: &[&[u8]],
-    rounds: usize,
-) -> Result<Vec<Vec<f64>>, String> {
-    let mut order: Vec<usize> = (0..programs.len()).collect();
+/// Nanoseconds a packet of each run, a line a round.
+fn time_rounds(runs: &[Run<'_>], sample: &[&[u8]], rounds: usize) -> Result<Vec<Vec<f64>>, String> {
+    let mut order: Vec<usize> = (0..runs.len()).collect();
     let mut round = || {
-        let mut times = vec![0.0; programs.len()];
+        let mut times = vec![0.0; runs.len()];
         for packet in sample {
             order.reverse();
             for &index in &order {
-                times[index] += time_program(programs[index], packet)? / sample.len() as f64;
+                times[index] += time_run(&runs[index], packet)? / sample.len() as f64;
             }
         }
         Ok(times)
@@ -164,10 +216,10 @@ fn time_rounds(
 
 /// Nanoseconds a turn by the time that this thread had the processor: the kernel's own figure has whole
 /// nanoseconds only, and counts those in which others ran.
-fn time_program(program: &LoadedProgram, packet: &[u8]) -> Result<f64, String> {
-    let run = TestRun { repeat: TURNS, ..TestRun::default() };
+fn time_run(run: &Run<'_>, packet: &[u8]) -> Result<f64, String> {
+    let turns = TestRun { linear: run.linear, repeat: TURNS, ..TestRun::default() };
     let start = processor_time()?;
-    test_run(program, packet, &run).map_err(|error| format!("`{}`: {error}", program.name))?;
+    test_run(run.program, packet, &turns).map_err(|error| format!("`{}`: {error}", run.program.name))?;
     Ok((processor_time()? - start).as_secs_f64() * SECOND / f64::from(TURNS))
 }
 
@@ -176,18 +228,14 @@ fn processor_time() -> Result<Duration, String> {
     time.map(Duration::from).map_err(|error| format!("asking for the thread's time: {error}"))
 }
 
-fn summarise(
-    null: &Samples,
-    pktc: (&LoadedProgram, &Samples),
-    clang: (&LoadedProgram, &Samples),
-) -> Measured {
+fn summarise(null: &Samples, pktc: (Accepted, &Samples), clang: (Accepted, &Samples)) -> Measured {
     let ratios = pktc.1.zip(clang.1, |pktc, clang| pktc / clang);
     let (pktc_net, clang_net) =
         (pktc.1.zip(null, |all, null| all - null), clang.1.zip(null, |all, null| all - null));
     let comparable = clang_net.median() >= LEAST_NET;
     Measured {
-        pktc: accepted(pktc.0),
-        clang: accepted(clang.0),
+        pktc: pktc.0,
+        clang: clang.0,
         pktc_ns: pktc.1.median(),
         clang_ns: clang.1.median(),
         ratio: ratios.median(),

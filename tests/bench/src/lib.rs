@@ -16,3 +16,4 @@ pub mod kernel;
 pub mod packets;
 pub mod report;
 pub mod twins;
+pub mod ways;

@@ -7,10 +7,11 @@ use clap::Parser;
 use pktc_bench::compare::compare;
 use pktc_bench::footprint::{Footprint, footprint};
 use pktc_bench::generate::{GENERATED, SEED, generated};
-use pktc_bench::kernel::{Measurement, measure};
+use pktc_bench::kernel::{measure, measure_ways};
 use pktc_bench::packets::{captured, captures_folder};
-use pktc_bench::report::{Counted, Machine, Report};
+use pktc_bench::report::{Counted, Machine, Report, Ways};
 use pktc_bench::twins::{ROWS, Twins, twins};
+use pktc_bench::ways::{Way, execute, ways};
 
 /// Measures what pktc emits against C twins that clang compiled, after checking that their verdicts are the same.
 #[derive(Debug, Parser)]
@@ -42,8 +43,13 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let build = if arguments.instructions { None } else { footprint_or_note() };
     let twins = ROWS.into_iter().map(twins).collect::<Result<Vec<_>, _>>()?;
     let rows = count(&twins, &captures)?;
-    let kernel = if arguments.instructions { None } else { Some(time(&twins, &captures, arguments.rounds)?) };
-    let report = Report { machine: Machine::this(), rows, kernel, build };
+    let built = ways().into_iter().map(Way::build).collect::<Result<Vec<_>, _>>()?;
+    let executed = execute(&built, &captures)?;
+    let rounds = (!arguments.instructions).then_some(arguments.rounds);
+    let kernel = rounds.map(|rounds| measure(&twins, &captures, rounds)).transpose().map_err(advise)?;
+    let of_ways = rounds.map(|rounds| measure_ways(&built, &captures, rounds)).transpose().map_err(advise)?;
+    let ways = Ways { executed, kernel: of_ways };
+    let report = Report { machine: Machine::this(), rows, kernel, ways, build };
     let text = if arguments.json {
         serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?
     } else {
@@ -76,7 +82,6 @@ fn count(twins: &[Twins], captures: &[Vec<u8>]) -> Result<Vec<Counted>, String> 
     twins.iter().map(count).collect()
 }
 
-fn time(twins: &[Twins], captures: &[Vec<u8>], rounds: usize) -> Result<Measurement, String> {
-    let refused = |error| format!("{error}\nWithout root, `--instructions` counts instructions only.");
-    measure(twins, captures, rounds).map_err(refused)
+fn advise(refused: String) -> String {
+    format!("{refused}\nWithout root, `--instructions` counts instructions only.")
 }

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use crate::compare::Executed;
 use crate::footprint::Footprint;
-use crate::kernel::{Accepted, Measured, Measurement};
+use crate::kernel::{Accepted, Measured, Measurement, WaysMeasured};
+use crate::ways::{self, ratios};
 
 /// All that was measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -17,6 +18,8 @@ pub struct Report {
     pub rows: Vec<Counted>,
     /// What the kernel said, if it was asked.
     pub kernel: Option<Measurement>,
+    /// The ways to reach a packet's bytes.
+    pub ways: Ways,
     /// What compiling costs, if it was measured.
     pub build: Option<Footprint>,
 }
@@ -42,6 +45,15 @@ impl Machine {
     }
 }
 
+/// The table of ways to reach a packet's bytes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ways {
+    /// What the userspace engine counted over the captures, a line a way.
+    pub executed: Vec<ways::Executed>,
+    /// What the kernel said, if it was asked.
+    pub kernel: Option<WaysMeasured>,
+}
+
 /// A row in the userspace engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Counted {
@@ -65,6 +77,10 @@ impl Display for Report {
             writeln!(f)?;
             self.measured(kernel, f)?;
         }
+        writeln!(f)?;
+        self.ways.lines(f)?;
+        writeln!(f)?;
+        self.ways.ratios(f)?;
         if let Some(build) = &self.build {
             let Footprint { fastest_ms, processor_ms, memory_mb } = build;
             write!(
@@ -122,6 +138,39 @@ impl Report {
             let Accepted { xlated, processed } = pktc;
             write!(f, "| {} | {} ", known(xlated.as_ref()), known(clang.xlated.as_ref()))?;
             writeln!(f, "| {} | {} |", known(processed.as_ref()), known(clang.processed.as_ref()))?;
+        }
+        Ok(())
+    }
+}
+
+impl Ways {
+    fn lines(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "Ways to reach a packet's bytes, over the captures\n")?;
+        writeln!(f, "| way: program | executed | object, instructions | ns | xlated | processed |")?;
+        writeln!(f, "|---|---|---|---|---|---|")?;
+        for (index, ways::Executed { way, instructions, slots }) in self.executed.iter().enumerate() {
+            let kernel = self.kernel.as_ref().map(|kernel| &kernel.ways[index]);
+            let ns = kernel.map(|(_, ns)| format!("{ns:.1}"));
+            let Accepted { xlated, processed } =
+                kernel.map_or(Accepted::default(), |(accepted, _)| *accepted);
+            write!(f, "| {way} | {instructions} | {slots} | {} ", known(ns.as_ref()))?;
+            writeln!(f, "| {} | {} |", known(xlated.as_ref()), known(processed.as_ref()))?;
+        }
+        Ok(())
+    }
+
+    fn ratios(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "| ratio | time | at most | executed | object |")?;
+        writeln!(f, "|---|---|---|---|---|")?;
+        let figures = |of: fn(&ways::Executed) -> u64| -> Vec<f64> {
+            self.executed.iter().map(|way| of(way) as f64).collect()
+        };
+        let (executed, slots) = (figures(|way| way.instructions), figures(|way| way.slots));
+        for (index, ratio) in ratios().iter().enumerate() {
+            let time = self.kernel.as_ref().map(|kernel| format!("{:.3}", kernel.ratios[index]));
+            let aim = ratio.aim.map(|aim| format!("{aim:.2}"));
+            write!(f, "| {} | {} | {} ", ratio.title(), known(time.as_ref()), known(aim.as_ref()))?;
+            writeln!(f, "| {:.3} | {:.2} |", ratio.of(&executed), ratio.of(&slots))?;
         }
         Ok(())
     }

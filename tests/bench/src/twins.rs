@@ -81,7 +81,8 @@ pub struct Twins {
 /// # Errors
 /// What a compiler says, or that clang is missing.
 pub fn twins(row: Row) -> Result<Twins, String> {
-    let pktc = build_pkt(&source(row.program, "pkt"), row.counters)?;
+    // The twins in C read through the packet's pointers, too.
+    let pktc = build_pkt(&source(row.program, "pkt"), row.counters, Access::Direct)?;
     let clang = Side {
         object: build_c(&source(row.program, "bpf.c"), row.counters)?,
         program: row.program.into(),
@@ -115,20 +116,23 @@ impl Files for Disk {
     }
 }
 
-fn build_pkt(path: &Path, counters: bool) -> Result<Side, String> {
-    build_text(&path.to_string_lossy(), &Disk, counters)
-}
-
 /// Builds the only program of the file at `path`.
 ///
 /// # Errors
 /// The rendered diagnostics.
-pub fn build_text(path: &str, files: &dyn Files, counters: bool) -> Result<Side, String> {
+pub(crate) fn build_pkt(path: &Path, counters: bool, access: Access) -> Result<Side, String> {
+    build_text(&path.to_string_lossy(), &Disk, counters, access)
+}
+
+/// Builds the only program of the file at `path` among `files`.
+///
+/// # Errors
+/// The rendered diagnostics.
+pub fn build_text(path: &str, files: &dyn Files, counters: bool, access: Access) -> Result<Side, String> {
     let checked = check(path, files);
     let subjects: Vec<Subject> = programs(&checked).into_iter().map(Subject::Xdp).collect();
     let counters = if counters { Counters::On } else { Counters::Off };
-    // As the twins in C do it.
-    let options = Options { access: Access::Direct, counters, ..Options::default() };
+    let options = Options { access, counters, ..Options::default() };
     let built = build(&checked, &subjects, &options)
         .map_err(|diagnostics| render(&checked.sources, &diagnostics, false))?;
     let [program] = &*built.metadata.programs else { return Err(format!("{path} is to have one program")) };
@@ -136,7 +140,11 @@ pub fn build_text(path: &str, files: &dyn Files, counters: bool) -> Result<Side,
     Ok(Side { object: built.object, program, counters })
 }
 
-fn build_c(path: &Path, counters: bool) -> Result<Vec<u8>, String> {
+/// Builds the program of a file in C.
+///
+/// # Errors
+/// What clang says, or that it is missing.
+pub(crate) fn build_c(path: &Path, counters: bool) -> Result<Vec<u8>, String> {
     let folder = tempfile::tempdir().map_err(|error| format!("no temporary folder: {error}"))?;
     let object = folder.path().join("twin.o");
     let headers = format!("/usr/include/{}-linux-gnu", std::env::consts::ARCH);

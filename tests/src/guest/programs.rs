@@ -1,8 +1,9 @@
 //! What the program `pktc-guest` is given, and what it answers.
 //!
-//! In: `/obj/N.o`, an object, and `/obj/N.packets`, its packets, each behind its length (four bytes,
-//! little-endian). Out: a line a program, `N PROGRAM ok V V V …` with a verdict a packet (`-` where the kernel
-//! does not take the packet), or a line an object, `N REJECTED`, with the reason in lines that begin with `| `.
+//! In: `/obj/N.o`, an object, and `/obj/N.packets`, its packets: each is its length, how many lengths of the linear
+//! part follow, those, and its bytes (numbers are four bytes, little-endian). Out: a line a program, `N PROGRAM ok V V
+//! V …` with a verdict a run (`-` where the kernel does not take the packet so), or a line an object, `N REJECTED`,
+//! with the reason in lines that begin with `| `.
 
 use super::{File, GuestError};
 
@@ -14,13 +15,43 @@ pub struct Subject {
     /// The object file.
     pub object: Vec<u8>,
     /// The packets, in order.
-    pub packets: Vec<Vec<u8>>,
+    pub packets: Vec<Packet>,
+}
+
+/// A packet, and how it is run: in one buffer, then in several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Lengths of the linear part, one a further run.
+    pub linear: Vec<usize>,
+}
+
+impl From<Vec<u8>> for Packet {
+    /// In one buffer only.
+    fn from(bytes: Vec<u8>) -> Self {
+        Packet { bytes, linear: Vec::new() }
+    }
+}
+
+impl Packet {
+    /// How often it is run.
+    #[must_use]
+    pub fn runs(&self) -> usize {
+        1 + self.linear.len()
+    }
+
+    /// As it stands in the guest's file.
+    fn file(&self) -> Vec<u8> {
+        let numbers = [self.bytes.len(), self.linear.len()].into_iter().chain(self.linear.iter().copied());
+        numbers.flat_map(|number| (number as u32).to_le_bytes()).chain(self.bytes.iter().copied()).collect()
+    }
 }
 
 /// What became of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It was loaded: its `XDP_…` a packet; `None` where the kernel does not take the packet.
+    /// It was loaded: its `XDP_…` a run of each packet; `None` where the kernel does not take the packet so.
     Verdicts(Vec<Option<u32>>),
     /// The object was refused; with the loader's words.
     Rejected(String),
@@ -41,9 +72,7 @@ pub struct Report {
 pub(super) fn files(subjects: &[Subject]) -> Vec<File> {
     let mut files = Vec::new();
     for (number, subject) in subjects.iter().enumerate() {
-        let packets = subject.packets.iter();
-        let packets =
-            packets.flat_map(|packet| [&(packet.len() as u32).to_le_bytes(), packet.as_slice()].concat());
+        let packets = subject.packets.iter().flat_map(Packet::file);
         files.push((format!("/obj/{number}.o"), subject.object.clone()));
         files.push((format!("/obj/{number}.packets"), packets.collect()));
     }
@@ -90,7 +119,7 @@ fn parse_line(line: &str, subjects: &[Subject]) -> Option<(usize, Report)> {
     }
     let verdict = |word: &str| if word == "-" { Some(None) } else { word.parse().ok().map(Some) };
     let verdicts = words.map(verdict).collect::<Option<Vec<_>>>()?;
-    let complete = verdicts.len() == subject.packets.len();
+    let complete = verdicts.len() == subject.packets.iter().map(Packet::runs).sum::<usize>();
     if complete { report(program, Answer::Verdicts(verdicts)) } else { None }
 }
 
@@ -100,21 +129,23 @@ mod tests {
 
     fn subjects() -> Vec<Subject> {
         let subject = |name: &str, packets| Subject { name: name.into(), object: vec![1], packets };
-        vec![subject("a", vec![vec![9], Vec::new()]), subject("b", Vec::new())]
+        let split = Packet { bytes: vec![9], linear: vec![0] };
+        vec![subject("a", vec![split, Vec::new().into()]), subject("b", Vec::new())]
     }
 
     #[test]
-    fn packets_stand_behind_their_length() {
+    fn packets_stand_behind_their_lengths() {
         let files = files(&subjects());
-        assert_eq!(files[1], ("/obj/0.packets".into(), vec![1, 0, 0, 0, 9, 0, 0, 0, 0]));
+        let expected = [1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0].to_vec();
+        assert_eq!(files[1], ("/obj/0.packets".into(), expected));
         assert_eq!(files[3], ("/obj/1.packets".into(), Vec::new()));
     }
 
     #[test]
     fn reports_are_read_in_any_order() {
-        let reports = parse("1 REJECTED\n| R0 !read_ok\n| so\n0 edge ok 1 -\n", &subjects()).unwrap();
+        let reports = parse("1 REJECTED\n| R0 !read_ok\n| so\n0 edge ok 1 2 -\n", &subjects()).unwrap();
         let expected = [
-            ("a", "edge", Answer::Verdicts(vec![Some(1), None])),
+            ("a", "edge", Answer::Verdicts(vec![Some(1), Some(2), None])),
             ("b", "", Answer::Rejected("R0 !read_ok\nso\n".into())),
         ];
         assert_eq!(reports.len(), expected.len());
@@ -125,7 +156,7 @@ mod tests {
 
     #[test]
     fn missing_and_strange_reports_are_errors() {
-        for console in ["", "0 edge ok 1 -\n", "0 edge ok 1\n1 edge ok\n", "what?\n", "7 edge ok\n"] {
+        for console in ["", "0 edge ok 1 2 -\n", "0 edge ok 1 -\n1 edge ok\n", "what?\n", "7 edge ok\n"] {
             assert!(parse(console, &subjects()).is_err(), "{console:?}");
         }
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use pktc_driver::options::Access;
 use pktc_semantics::typed::{HeaderId, Program};
 
 use super::compiled::{Compiled, Failure, checked, compile};
@@ -22,6 +23,8 @@ const PACKETS: usize = 64;
 const CUT: usize = 8;
 /// The longest packet that is.
 const LONGEST_CUT: usize = 150;
+/// Packets that are also run with a linear part of every length.
+const SPLIT: usize = 8;
 /// The most packets that a program takes constants from: programs are about a few kinds of packets.
 const MOST_ANCHORS: usize = 5;
 /// Programs that are drawn for one that the compiler takes.
@@ -62,7 +65,7 @@ pub(super) fn draw_case(seed: u64, captured: &[Vec<u8>]) -> Drawn {
         let source = draw(&world, &declarations, &theme, &anchors, &mut dice);
         let text = source.to_string();
         keep_source(seed, &text);
-        match compile(&text) {
+        match compile(&text, &Access::ALL) {
             Err(Failure::Refused(codes, message)) => drawn.refuse(&codes, &text, &message),
             Err(Failure::Bug(what)) => {
                 drawn.bug = Some(format!("seed {seed}: {what}\n{text}"));
@@ -70,7 +73,8 @@ pub(super) fn draw_case(seed: u64, captured: &[Vec<u8>]) -> Drawn {
             }
             Ok(compiled) => {
                 let inputs = inputs(&packets);
-                match expect(&compiled, &packets, inputs) {
+                let split = spread(packets.len(), SPLIT);
+                match expect(&compiled, &packets, inputs, &split) {
                     Ok(expected) => drawn.case = Some(Case { seed, source, compiled, packets, expected }),
                     Err(difference) => {
                         drawn.bug = Some(format!("seed {seed}: {}\n{text}", difference.text));
@@ -94,9 +98,9 @@ fn keep_source(seed: u64, text: &str) {
 }
 
 impl Case {
-    /// Instructions of the longer of its objects.
+    /// Instructions of the longest of its objects.
     pub(super) fn longest(&self) -> usize {
-        let programs = self.compiled.built.iter().flat_map(|built| &built.module.programs);
+        let programs = self.compiled.objects.iter().flat_map(|object| &object.built.module.programs);
         programs.map(|program| program.insns.len()).max().unwrap_or(0)
     }
 }
@@ -173,9 +177,14 @@ fn packets(
 fn inputs(packets: &[Vec<u8>]) -> Vec<Input> {
     let all = packets.iter().enumerate().map(|(packet, bytes)| Input { packet, length: bytes.len() });
     let short: Vec<usize> = (0..packets.len()).filter(|&at| packets[at].len() <= LONGEST_CUT).collect();
-    let step = (short.len() / CUT).max(1);
-    let cut = short.into_iter().step_by(step).take(CUT);
+    let cut = spread(short.len(), CUT).into_iter().map(|at| short[at]);
     let shorter =
         cut.flat_map(|packet| (0..packets[packet].len()).map(move |length| Input { packet, length }));
     all.chain(shorter).collect()
+}
+
+/// `wanted` places of a list, evenly spread; all of a shorter one.
+pub(super) fn spread(length: usize, wanted: usize) -> Vec<usize> {
+    let step = (length / wanted).max(1);
+    (0..length).step_by(step).take(wanted).collect()
 }

@@ -4,11 +4,10 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pktc_diagnostics::{Code, Diagnostic, Severity, codes, render};
-use pktc_driver::options::{Access, Level, Options};
+use pktc_driver::options::{Access, Options};
 use pktc_driver::{Built, Checked, Files, Subject, build, check, programs};
 
-/// The levels that every program is built at.
-pub(super) const LEVELS: [Level; 2] = [Level::O0, Level::O2];
+use crate::engines::{Build, LEVELS};
 
 /// Why the compiler may refuse what the checker took.
 pub(super) const LIMITS: [Code; 4] =
@@ -20,12 +19,48 @@ const LINES: usize = 8;
 /// The file that the program stands in.
 const FILE: &str = "random.pkt";
 
-/// A program that was built at both levels.
+/// A program with its objects.
 #[derive(Debug)]
 pub(super) struct Compiled {
     pub(super) checked: Checked,
-    /// In the order of [`LEVELS`].
-    pub(super) built: [Built; 2],
+    /// Those of the first strategy first; there is at least one.
+    pub(super) objects: Vec<Object>,
+    /// What other strategies than the first cannot do.
+    pub(super) refused: Vec<Refusal>,
+}
+
+impl Compiled {
+    /// The first object: what it says of rules and counters, all say.
+    pub(super) fn first(&self) -> &Built {
+        &self.objects[0].built
+    }
+}
+
+/// What the compiler made of a program in one way.
+#[derive(Debug)]
+pub(super) struct Object {
+    pub(super) how: Build,
+    pub(super) built: Built,
+}
+
+impl Object {
+    /// What reports call it: `auto-O2`.
+    pub(super) fn name(&self) -> String {
+        name(self.how)
+    }
+}
+
+/// An object that there is not, with the codes of the compiler's errors and its words.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) how: Build,
+    pub(super) codes: Vec<&'static str>,
+    pub(super) message: String,
+}
+
+/// What reports call a way to build.
+pub(super) fn name((access, level): Build) -> String {
+    format!("{}-{level:?}", access.name())
 }
 
 /// Why there is no object.
@@ -58,33 +93,42 @@ pub(super) fn checked(text: &str) -> Result<Checked, Failure> {
     Err(refused(&checked, &checked.diagnostics))
 }
 
-/// Checks `text` and builds it at both levels, each twice, to see that objects repeat.
+/// Checks `text` and builds it at both levels with each strategy; with the first twice, to see that objects repeat
+/// (what other strategies change lies in lowering only). A program that the first strategy cannot do is refused; what
+/// others cannot is noted.
 ///
 /// # Errors
 /// See [`Failure`].
-pub(super) fn compile(text: &str) -> Result<Compiled, Failure> {
+pub(super) fn compile(text: &str, strategies: &[Access]) -> Result<Compiled, Failure> {
     let checked = checked(text)?;
-    let [plain, optimised] = LEVELS.map(|level| object(&checked, level));
-    Ok(Compiled { built: [plain?, optimised?], checked })
+    let (mut objects, mut refused) = (Vec::new(), Vec::new());
+    for how in strategies.iter().flat_map(|&access| LEVELS.map(|level| (access, level))) {
+        let is_first = strategies.first() == Some(&how.0);
+        match object(&checked, how) {
+            Ok(built) if is_first && object(&checked, how)?.object != built.object => {
+                return Err(Failure::Bug(format!("two builds by {} differ", name(how))));
+            }
+            Ok(built) => objects.push(Object { how, built }),
+            Err(Failure::Refused(codes, message)) if !is_first => {
+                refused.push(Refusal { how, codes, message });
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(Compiled { checked, objects, refused })
 }
 
-fn object(checked: &Checked, level: Level) -> Result<Built, Failure> {
+fn object(checked: &Checked, how: Build) -> Result<Built, Failure> {
     let subjects: Vec<_> = programs(checked).into_iter().map(Subject::Xdp).collect();
-    let options = Options { access: Access::Direct, level, ..Options::default() };
-    let once = || {
-        guarded("the compiler", || build(checked, &subjects, &options))?.map_err(|errors| {
-            // The checker took the program: what is left to refuse is for a later version, or beyond what kernels take.
-            if errors.iter().all(|error| LIMITS.contains(&error.code)) {
-                return refused(checked, &errors);
-            }
-            Failure::Bug(format!("no object at {level:?}:\n{}", render(&checked.sources, &errors, false)))
-        })
-    };
-    let (first, second) = (once()?, once()?);
-    if first.object != second.object {
-        return Err(Failure::Bug(format!("two builds at {level:?} differ")));
-    }
-    Ok(first)
+    let options = Options { access: how.0, level: how.1, ..Options::default() };
+    guarded("the compiler", || build(checked, &subjects, &options))?.map_err(|errors| {
+        // The checker took the program: what is left to refuse is for a later version, or beyond what kernels take.
+        if errors.iter().all(|error| LIMITS.contains(&error.code)) {
+            return refused(checked, &errors);
+        }
+        let errors = render(&checked.sources, &errors, false);
+        Failure::Bug(format!("no object by {}:\n{errors}", name(how)))
+    })
 }
 
 fn refused(checked: &Checked, diagnostics: &[Diagnostic]) -> Failure {

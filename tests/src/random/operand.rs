@@ -12,6 +12,10 @@ use super::sketch::{Layer, Sketch};
 
 /// The most bytes of a slice.
 const LONGEST_SLICE: usize = 16;
+/// The farthest byte of a payload that a slice begins at.
+const FARTHEST_START: usize = 11;
+/// How far into a payload slices reach, in bytes.
+pub(super) const FARTHEST_SLICE: usize = FARTHEST_START + LONGEST_SLICE;
 
 /// Something that is compared.
 #[derive(Clone, Debug)]
@@ -204,7 +208,7 @@ impl Drawer<'_> {
     fn slice(&mut self, header: HeaderId, index: u8, anchor: &Sketch<'_>) -> Operand {
         let instance = Instance { scope: Default::default(), header, index: Index::At(index) };
         let payload = anchor.find(instance).map_or(&[][..], |layer| &anchor.packet[layer.end..layer.limit]);
-        let from = self.dice.below(payload.len().clamp(1, 12));
+        let from = self.dice.below(payload.len().clamp(1, FARTHEST_START + 1));
         let to = from + self.dice.between(1, LONGEST_SLICE.min(payload.len().saturating_sub(from)).max(1));
         let bytes = payload.get(from..to).unwrap_or_default();
         let name = self.instance_text(header, index);

@@ -6,12 +6,14 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use pktc_driver::options::Access;
 use pktc_testing::engine::Outcome;
 use pktc_testing::hits::RuleCounters;
 
 use super::case::{Case, Drawn, draw_case};
 use super::census::{CONSTRUCTS, Census, count};
-use super::engines::{Machine, compare};
+use super::compiled::{Compiled, Refusal, name};
+use super::engines::{Machine, Tally, compare};
 use super::{captures, shrink};
 
 /// Threads that draw and compile.
@@ -87,32 +89,39 @@ impl Run {
         if self.bugs.is_empty() { Ok(()) } else { Err(self.bugs.join("\n")) }
     }
 
-    /// That the userspace engine does what the reference says.
+    /// That the userspace engine does what the reference says. How much it ran, for people.
     ///
     /// # Errors
     /// Where it does not, in small.
-    pub fn vm(&self) -> Result<(), String> {
+    pub fn vm(&self) -> Result<String, String> {
         self.machine(Machine::Vm)
     }
 
-    /// That the running kernel takes every program and does what the reference says.
+    /// That the running kernel takes every program and does what the reference says. How much it ran, for people.
     ///
     /// # Errors
     /// Where it does not, in small.
-    pub fn kernel(&self) -> Result<(), String> {
+    pub fn kernel(&self) -> Result<String, String> {
         self.machine(Machine::Kernel)
     }
 
-    fn machine(&self, machine: Machine) -> Result<(), String> {
-        let compared = in_parallel(&self.cases, |case| {
-            compare(&case.compiled, &case.packets, &case.expected, machine).err()
-        });
-        let different: Vec<_> =
-            self.cases.iter().zip(compared).filter_map(|(case, found)| Some((case, found?))).collect();
+    fn machine(&self, machine: Machine) -> Result<String, String> {
+        let started = Instant::now();
+        let compared =
+            in_parallel(&self.cases, |case| compare(&case.compiled, &case.packets, &case.expected, machine));
+        let (mut tallies, mut different) = (Vec::new(), Vec::new());
+        for (case, result) in self.cases.iter().zip(compared) {
+            match result {
+                Ok(of_objects) => tallies.extend(of_objects),
+                Err(difference) => different.push((case, difference)),
+            }
+        }
         if different.is_empty() {
-            return Ok(());
+            let seconds = started.elapsed().as_secs_f32();
+            return Ok(format!("{machine:?} in {seconds:.1} s: {}", ran(&tallies)));
         }
         let mut text = format!("{} of {} programs differ\n", different.len(), self.cases.len());
+        let _ = writeln!(text, "the others: {}", ran(&tallies));
         for (case, difference) in different.iter().take(SHOWN) {
             let _ = writeln!(text, "{}", shrink::report(case, difference, machine));
         }
@@ -141,6 +150,7 @@ impl Run {
         let refused: Vec<String> =
             self.refused.iter().map(|(code, count)| format!("{code} {count}")).collect();
         let _ = writeln!(text, "refused and drawn again, by code: {}", refused.join(", "));
+        let _ = writeln!(text, "{}", self.objects());
         let (hit, rules) = figures.hit;
         let _ = writeln!(text, "{hit} of {rules} rules hit, {} programs with both verdicts", figures.both);
         let _ = writeln!(text, "{} packets whose rule counters cannot tell", figures.untold);
@@ -152,10 +162,36 @@ impl Run {
         text
     }
 
-    /// An example of each kind of refusal, for whoever works on the generator.
+    /// How many objects there are of each kind, and why others are missing.
+    fn objects(&self) -> String {
+        let mut kinds: BTreeMap<String, (usize, BTreeMap<&str, usize>)> = BTreeMap::new();
+        for Compiled { objects, refused, .. } in self.cases.iter().map(|case| &case.compiled) {
+            for object in objects {
+                kinds.entry(object.name()).or_default().0 += 1;
+            }
+            for (kind, code) in
+                refused.iter().flat_map(|it| it.codes.iter().map(|code| (name(it.how), *code)))
+            {
+                *kinds.entry(kind).or_default().1.entry(code).or_default() += 1;
+            }
+        }
+        let kind = |(name, (built, refused)): (&String, &(usize, BTreeMap<&str, usize>))| {
+            let refused: String = refused.iter().map(|(code, count)| format!(", {code} {count}")).collect();
+            format!("{name} {built}{refused}")
+        };
+        let kinds: Vec<String> = kinds.iter().map(kind).collect();
+        format!("objects, and those refused by code: {}", kinds.join("; "))
+    }
+
+    /// An example of each kind of refusal, and each object that is missing, for whoever works on the generator.
     #[must_use]
     pub fn refusals(&self) -> String {
-        self.examples.iter().map(|(code, example)| format!("{code}:\n{example}\n")).collect()
+        let redrawn = self.examples.iter().map(|(code, example)| format!("{code}:\n{example}\n"));
+        let refused = |case: &Case| {
+            let of = |it: &Refusal| format!("seed {} by {}:\n{}\n", case.seed, name(it.how), it.message);
+            case.compiled.refused.iter().map(of).collect::<String>()
+        };
+        redrawn.chain(self.cases.iter().map(refused)).collect()
     }
 
     /// That the generator draws programs that ask what packets have, and use all of the language.
@@ -190,12 +226,12 @@ impl Run {
                 count(program, &case.source.to_string(), &mut figures.census);
             }
             let outcomes = &case.expected.outcomes;
-            let rules = case.compiled.built[0].rules[0].rules().len();
+            let rules = case.compiled.first().rules[0].rules().len();
             let mut hit = vec![false; rules];
             outcomes.iter().flat_map(|outcome| &outcome.hits).for_each(|rule| hit[rule.0 as usize] = true);
             figures.hit.0 += hit[1..].iter().filter(|&&hit| hit).count();
             figures.hit.1 += rules - 1;
-            if let Some(rules) = RuleCounters::of(&case.compiled.built[0], 0) {
+            if let Some(rules) = RuleCounters::of(case.compiled.first(), 0) {
                 let told = |outcome: &&Outcome| rules.decider(&outcome.hits) == outcome.rule;
                 figures.untold += outcomes.len() - outcomes.iter().filter(told).count();
             }
@@ -214,6 +250,16 @@ struct Figures {
     /// Programs with more than one verdict.
     both: usize,
     untold: usize,
+}
+
+/// How much a machine ran by each strategy.
+pub(super) fn ran(tallies: &[(Access, Tally)]) -> String {
+    let of = |access: Access| {
+        let tally: Tally = tallies.iter().filter(|(of, _)| *of == access).map(|(_, tally)| *tally).sum();
+        let Tally { whole, split, untaken } = tally;
+        format!("{} {whole} whole packets, {split} in several buffers, {untaken} not taken", access.name())
+    };
+    Access::ALL.map(of).join("; ")
 }
 
 /// `work` on all items, on some threads; the results in the order of the items.

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use pktc_driver::options::Access;
+
 use super::case::Case;
 use super::compiled::{Failure, compile};
 use super::engines::{Difference, Input, Machine, compare, expect};
@@ -17,7 +19,8 @@ pub(super) fn report(case: &Case, difference: &Difference, machine: Machine) -> 
         Some(input) => vec![input.bytes(&case.packets).to_vec()],
         None => Vec::new(),
     };
-    let mut shrinker = Shrinker { machine, until: Instant::now() + PATIENCE };
+    let mut shrinker =
+        Shrinker { machine, access: difference.access.unwrap_or_default(), until: Instant::now() + PATIENCE };
     let (mut source, mut packets) = (case.source.clone(), packets);
     let mut text = difference.text.clone();
     // A difference that needs several packets is shown as it is.
@@ -36,6 +39,7 @@ pub(super) fn report(case: &Case, difference: &Difference, machine: Machine) -> 
 
 struct Shrinker {
     machine: Machine,
+    access: Access,
     until: Instant,
 }
 
@@ -46,13 +50,14 @@ impl Shrinker {
 
     /// What differs for this program and these packets.
     fn differs(&mut self, source: &Source, packets: &[Vec<u8>]) -> Option<String> {
-        let compiled = match compile(&source.to_string()) {
+        let compiled = match compile(&source.to_string(), &[self.access]) {
             Ok(compiled) => compiled,
             Err(Failure::Refused(..) | Failure::Bug(_)) => return None,
         };
         let inputs = packets.iter().enumerate();
         let inputs = inputs.map(|(packet, bytes)| Input { packet, length: bytes.len() }).collect();
-        let expected = expect(&compiled, packets, inputs).ok()?;
+        let split: Vec<usize> = (0..packets.len()).collect();
+        let expected = expect(&compiled, packets, inputs, &split).ok()?;
         compare(&compiled, packets, &expected, self.machine).err().map(|difference| difference.text)
     }
 
