@@ -32,6 +32,13 @@ pub fn slot_name(program: &Program, slot: &Slot) -> String {
         }
         Slot::PayloadLength(place) => format!("{}.payload.len", place_name(program, *place)),
         Slot::Truncated(place) => format!("{}.truncated", place_name(program, *place)),
+        Slot::OptionLength { place, kind, .. } => {
+            format!("{}.option({kind}).len", place_name(program, *place))
+        }
+        Slot::OptionBytes { place, kind, offset, size, .. } => {
+            let end = offset + size.bytes();
+            format!("{}.option({kind})[{offset}..{end}]", place_name(program, *place))
+        }
         Slot::Member { union, index, field, .. } => {
             let union = &program.unions[*union];
             let index = index.map_or("last".to_owned(), |index| index.to_string());
@@ -48,6 +55,10 @@ pub fn print_rules(program: &Program, rules: &RuleProgram) -> String {
     printer.nodes(1, &rules.body);
     let actions = printer.actions(&rules.default);
     printer.line(1, &format!("default => {actions}"));
+    for &(verdict, counter) in &rules.on {
+        let (verdict, counter) = (format!("{verdict:?}").to_lowercase(), &program.counters[counter].name);
+        printer.line(1, &format!("on {verdict} => count {counter}"));
+    }
     printer.text
 }
 
@@ -144,6 +155,8 @@ impl RulePrinter<'_> {
                 format!("{}{payload}[..{end}]", place_name(self.program, *place))
             }
             Item::Member { union, index, .. } => format!("{}[{index}]", self.program.unions[*union].name),
+            Item::Option { place, kind } => format!("{}.option({kind})", place_name(self.program, *place)),
+            Item::BrokenOptions(place) => format!("{}.options.malformed", place_name(self.program, *place)),
         }
     }
 
@@ -167,6 +180,9 @@ impl RulePrinter<'_> {
 #[must_use]
 pub fn print_flow(flow: &Flow) -> String {
     let mut text = format!("flow {}\n", flow.name);
+    for (verdict, counter) in &flow.on {
+        let _ = writeln!(text, "    on {} count {counter}", format!("{verdict:?}").to_lowercase());
+    }
     for (block, data) in flow.blocks.iter() {
         let _ = writeln!(text, "{block}:");
         for (op, _) in &data.ops {

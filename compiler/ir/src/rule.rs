@@ -54,6 +54,10 @@ pub enum Item {
     Part(Part),
     /// There are more than `index` members of a repeating union.
     Member { scope: Scope, union: UnionId, index: u8 },
+    /// An option of a kind is in the lists of a header ([`pktc_semantics::typed::OptionRef`]).
+    Option { place: Place, kind: u64 },
+    /// One of a header's option lists is broken.
+    BrokenOptions(Place),
 }
 
 impl Item {
@@ -61,8 +65,20 @@ impl Item {
     #[must_use]
     pub fn scope(&self) -> Scope {
         match self {
-            Item::Header(place) | Item::Part(Part { place, .. }) => place.scope,
+            Item::Header(place)
+            | Item::Part(Part { place, .. })
+            | Item::Option { place, .. }
+            | Item::BrokenOptions(place) => place.scope,
             Item::Member { scope, .. } => *scope,
+        }
+    }
+
+    /// The header in whose option lists it is looked for.
+    #[must_use]
+    pub fn in_options_of(&self) -> Option<Place> {
+        match self {
+            Item::Option { place, .. } | Item::BrokenOptions(place) => Some(*place),
+            Item::Header(_) | Item::Part(_) | Item::Member { .. } => None,
         }
     }
 }
@@ -93,6 +109,11 @@ pub enum Slot {
     Truncated(Place),
     /// A field of the `index`-th member of a repeating union, or of the last; as a number.
     Member { scope: Scope, union: UnionId, index: Option<u8>, field: usize },
+    /// How long an option is, all of it.
+    OptionLength { place: Place, kind: u64, item: ItemId },
+    /// Bytes of an option as they lie in the packet, behind its start; zeros where the option is too short for one of
+    /// those that are asked for.
+    OptionBytes { place: Place, kind: u64, item: ItemId, offset: u32, size: Size },
 }
 
 impl Slot {
@@ -100,7 +121,9 @@ impl Slot {
     #[must_use]
     pub fn size(&self) -> Size {
         match self {
-            Slot::Bytes { size, .. } | Slot::Payload { size, .. } => *size,
+            Slot::Bytes { size, .. } | Slot::Payload { size, .. } | Slot::OptionBytes { size, .. } => *size,
+            // No header is longer.
+            Slot::OptionLength { .. } => Size::U16,
             Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. } => Size::U64,
         }
     }
@@ -295,6 +318,8 @@ pub struct RuleProgram {
     pub default: Vec<Action>,
     /// Where `default` stands.
     pub default_span: Span,
+    /// What packets with a verdict are counted in, whoever gave it; in order.
+    pub on: Vec<(Verdict, CounterId)>,
     /// Whether rules count.
     pub counters: bool,
     /// The rules' identities.

@@ -9,7 +9,7 @@ use pktc_ir::cursor::{Place, cursor_places};
 use pktc_ir::facts::Facts;
 use pktc_ir::flow::{Arg, Block, End, Flow, Op, Value};
 use pktc_semantics::rules::RuleId;
-use pktc_semantics::typed::Verdict;
+use pktc_semantics::typed::{CounterId, Verdict};
 
 use crate::access::{Access, Check, Strategy, pieces};
 use crate::cells::{self, Cells};
@@ -40,16 +40,21 @@ pub(crate) struct Lowering<'a> {
     vregs: u32,
     pointers: HashMap<Value, VReg>,
     pub(crate) cells: Cells,
-    /// For packets of which it was told what they claim, and for others.
-    tails: [Option<Tail>; 2],
+    tails: Vec<Tail>,
+    /// Where the packet is counted by its verdict alone, which then is returned; by whether to ask how long it is.
+    verdict_ends: Vec<((bool, Verdict), VBlockId)>,
     pub(crate) context: VReg,
     pub(crate) cursor: VReg,
     pub(crate) limit: VReg,
 }
 
-/// The end that all rules share: counts and exits.
+/// An end that rules share: counts and exits.
 #[derive(Clone, Copy)]
 struct Tail {
+    /// Whether it was not told what the packet claims.
+    ask: bool,
+    /// Only for that verdict, which counts by itself.
+    only: Option<Verdict>,
     block: VBlockId,
     index: VReg,
     verdict: VReg,
@@ -117,7 +122,8 @@ impl<'a> Lowering<'a> {
             vregs: values + 4,
             cells: Cells::new(flow, VReg::from_u32(values + 3)),
             pointers: HashMap::new(),
-            tails: [None; 2],
+            tails: Vec::new(),
+            verdict_ends: Vec::new(),
             context: VReg::from_u32(values),
             cursor: VReg::from_u32(values + 1),
             limit: VReg::from_u32(values + 2),
@@ -380,8 +386,8 @@ impl Lowering<'_> {
                 }
             }
             Op::Count { counter, ask } => {
-                let index = self.counters.first_named() + counter.as_u32();
-                self.effect(|lowering| counters::count(lowering, Operand::Imm(index as i32), ask));
+                let index = self.counter_index(counter);
+                self.effect(|lowering| counters::count(lowering, Operand::Imm(index), ask));
             }
         }
     }
@@ -421,6 +427,10 @@ impl Lowering<'_> {
 
     fn rule_index(&self, rule: RuleId) -> Option<i32> {
         self.first_rule.map(|first| (first + rule.0) as i32)
+    }
+
+    fn counter_index(&self, counter: CounterId) -> i32 {
+        (self.counters.first_named() + counter.as_u32()) as i32
     }
 
     fn copy(&mut self, dst: Value, src: Arg) {
@@ -563,34 +573,64 @@ impl Lowering<'_> {
     }
 
     fn finish(&mut self, rule: Option<RuleId>, verdict: Verdict, ask: bool) {
-        let code = Operand::Imm(xdp_action(verdict) as i32);
+        let counts = self.flow.on.iter().any(|(on, _)| *on == verdict);
         let Some(index) = rule.and_then(|rule| self.rule_index(rule)) else {
-            return self.end(Terminator::Exit(code));
+            let end = if counts {
+                Terminator::Goto(self.verdict_end(ask, verdict))
+            } else {
+                Terminator::Exit(exit_code(verdict))
+            };
+            return self.end(end);
         };
-        let tail = self.tail(ask);
+        let tail = self.tail(ask, counts.then_some(verdict));
         self.push(VInsn::Mov { dst: tail.index, src: Operand::Imm(index) });
-        self.push(VInsn::Mov { dst: tail.verdict, src: code });
+        if tail.only.is_none() {
+            self.push(VInsn::Mov { dst: tail.verdict, src: exit_code(verdict) });
+        }
         self.end(Terminator::Goto(tail.block));
     }
 
-    fn tail(&mut self, ask: bool) -> Tail {
-        if let Some(tail) = self.tails[usize::from(ask)] {
-            return tail;
+    fn tail(&mut self, ask: bool, only: Option<Verdict>) -> Tail {
+        if let Some(tail) = self.tails.iter().find(|tail| (tail.ask, tail.only) == (ask, only)) {
+            return *tail;
         }
-        let tail = Tail { block: self.new_block(), index: self.fresh(), verdict: self.fresh() };
-        self.tails[usize::from(ask)] = Some(tail);
+        let tail = Tail { ask, only, block: self.new_block(), index: self.fresh(), verdict: self.fresh() };
+        self.tails.push(tail);
         tail
+    }
+
+    fn verdict_end(&mut self, ask: bool, verdict: Verdict) -> VBlockId {
+        if let Some(&(_, block)) = self.verdict_ends.iter().find(|(of, _)| *of == (ask, verdict)) {
+            return block;
+        }
+        let block = self.new_block();
+        self.verdict_ends.push(((ask, verdict), block));
+        block
     }
 
     fn shared_tails(&mut self) {
         self.span = self.flow.span;
-        for ask in [false, true] {
-            let Some(tail) = self.tails[usize::from(ask)] else { continue };
+        for tail in self.tails.clone() {
             self.switch_to(tail.block);
-            counters::count(self, Operand::Reg(tail.index), ask);
-            self.end(Terminator::Exit(Operand::Reg(tail.verdict)));
+            counters::count(self, Operand::Reg(tail.index), tail.ask);
+            let end = match tail.only {
+                Some(verdict) => Terminator::Goto(self.verdict_end(tail.ask, verdict)),
+                None => Terminator::Exit(Operand::Reg(tail.verdict)),
+            };
+            self.end(end);
+        }
+        for ((ask, verdict), block) in self.verdict_ends.clone() {
+            self.switch_to(block);
+            for &(_, counter) in self.flow.on.iter().filter(|(on, _)| *on == verdict) {
+                counters::count(self, Operand::Imm(self.counter_index(counter)), ask);
+            }
+            self.end(Terminator::Exit(exit_code(verdict)));
         }
     }
+}
+
+fn exit_code(verdict: Verdict) -> Operand<VReg> {
+    Operand::Imm(xdp_action(verdict) as i32)
 }
 
 /// What a program returns for a verdict.

@@ -46,7 +46,8 @@ impl RuleBuilder<'_> {
                     | Operand::Ipv6(_)
                     | Operand::Mac(..)
                     | Operand::Bytes(_)
-                    | Operand::Text(_) => {
+                    | Operand::Text(_)
+                    | Operand::Tuple(_) => {
                         this.not_yet("this as a condition", span);
                         Cond::Const(false)
                     }
@@ -90,7 +91,7 @@ impl RuleBuilder<'_> {
     }
 
     /// Whether `header` is a member of a repeating union.
-    fn in_group(&self, header: HeaderId) -> bool {
+    pub(super) fn in_group(&self, header: HeaderId) -> bool {
         self.program.unions.values().any(|union| union.repeats.is_some() && union.members.contains(&header))
     }
 

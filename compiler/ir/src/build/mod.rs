@@ -3,14 +3,18 @@
 mod compare;
 mod condition;
 mod known;
+mod membership;
 mod operand;
+mod options;
 
 use hashbrown::HashMap;
 
 use cranelift_entity::PrimaryMap;
 use pktc_diagnostics::{Diagnostic, SourceMap, Span, codes};
 use pktc_semantics::rules::RuleTable;
-use pktc_semantics::typed::{self, Expr, ExprKind, Instance, Malformed, Program, Scope, Xdp};
+use pktc_semantics::typed::{
+    self, CounterId, Expr, ExprKind, Instance, Malformed, OptionRef, Program, Scope, Verdict, Xdp,
+};
 use pktc_semantics::walk;
 
 use crate::rule::{Action, Cond, Item, ItemId, Node, RuleProgram, Slot, SlotId};
@@ -37,9 +41,6 @@ pub fn build_rules(
     };
     let body = builder.body(&xdp.body);
     let default = builder.actions(&xdp.default);
-    if let Some(on) = xdp.on.first() {
-        builder.not_yet("`on VERDICT => …`", on.span);
-    }
     if !builder.diagnostics.is_empty() {
         return Err(builder.diagnostics);
     }
@@ -51,6 +52,7 @@ pub fn build_rules(
         body,
         default,
         default_span: xdp.default_span,
+        on: xdp.on.iter().flat_map(counted_in).collect(),
         counters: xdp.counters,
         rules: builder.rules,
     })
@@ -128,12 +130,19 @@ impl RuleBuilder<'_> {
     }
 }
 
+/// What packets with the verdicts of `on` are counted in.
+fn counted_in(on: &typed::OnVerdict) -> impl Iterator<Item = (Verdict, CounterId)> {
+    let counters = on.actions.iter().filter_map(|action| match action.kind {
+        typed::ActionKind::Count(counter) => Some(counter),
+        typed::ActionKind::Verdict(_) | typed::ActionKind::Return | typed::ActionKind::Apply(_) => None,
+    });
+    counters.flat_map(|counter| on.verdicts.iter().map(move |&verdict| (verdict, counter)))
+}
+
 /// What this version does not compile of an operand itself.
 fn refused(operand: &Expr) -> Option<&'static str> {
     let scope = match operand.kind {
-        ExprKind::Option { .. } | ExprKind::OptionsMalformed(_) => return Some("an option"),
         ExprKind::Bytes { .. } => return Some("bytes whose number varies"),
-        ExprKind::Tuple(_) => return Some("a tuple"),
         ExprKind::Malformed(
             Malformed::Header(Instance { scope, .. })
             | Malformed::Packet(scope)
@@ -144,7 +153,9 @@ fn refused(operand: &Expr) -> Option<&'static str> {
         | ExprKind::Truncated(instance)
         | ExprKind::PayloadLength(instance)
         | ExprKind::Payload(instance)
-        | ExprKind::PayloadSlice { instance, .. } => instance.scope,
+        | ExprKind::PayloadSlice { instance, .. }
+        | ExprKind::Option { option: OptionRef { instance, .. }, .. }
+        | ExprKind::OptionsMalformed(instance) => instance.scope,
         ExprKind::UnionField { instance, .. } | ExprKind::UnionPresent(instance) => instance.scope,
         _ => Scope::default(),
     };

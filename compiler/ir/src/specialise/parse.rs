@@ -23,7 +23,27 @@ use crate::rule::{Item, ItemId, Part, Place, Slot, SlotId};
 #[derive(Clone, Default)]
 pub(super) struct Loaded(HashMap<(u32, Size), Value>);
 
-impl Parsing<'_> {
+impl<'h> Parsing<'h> {
+    /// A header of which nothing is known.
+    pub(super) fn new(place: Place, header: &'h Header) -> Self {
+        Parsing {
+            place,
+            header,
+            needs: None,
+            enclosed: false,
+            base: None,
+            checked: 0,
+            loaded: Loaded::default(),
+            length: Arg::Const(0),
+            end_matters: false,
+            content: None,
+            guarded: Vec::new(),
+            decided: Vec::new(),
+            behind: Vec::new(),
+            wanted: Vec::new(),
+        }
+    }
+
     /// Whether it is known that `condition` holds, or that it does not.
     pub(super) fn is_decided(&self, condition: &Expr) -> Option<bool> {
         if self.decided.is_empty() {
@@ -50,6 +70,8 @@ pub(super) struct Parsing<'h> {
     pub(super) needs: Option<u32>,
     /// Whether `left` holds.
     pub(super) enclosed: bool,
+    /// Where it starts, behind the cursor; none: there.
+    pub(super) base: Option<Value>,
     /// Bytes from its start that are known to exist.
     pub(super) checked: u32,
     pub(super) loaded: Loaded,
@@ -72,7 +94,7 @@ pub(super) struct Parsing<'h> {
 const FEW_PARTS: usize = 4;
 
 /// Headers of at most that length lie, with what is read behind them, in what any access strategy reaches.
-const NEAR: u64 = 64;
+pub(super) const NEAR: u64 = 64;
 
 impl<'a> Specialiser<'a> {
     pub(super) fn parse_header(&mut self, place: Place, enclosed: bool, counts: Counts, here: &Here) {
@@ -128,22 +150,19 @@ impl<'a> Specialiser<'a> {
             self.needed_slots(here, |slot| matches!(slot, Slot::Bytes { place: of, .. } if *of == place));
         let wanted = wanted.into_iter().filter_map(|id| match self.outlook.rules.slots[id] {
             Slot::Bytes { offset, size, .. } => Some((offset, size, id)),
-            Slot::Payload { .. } | Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. } => None,
+            Slot::Payload { .. }
+            | Slot::PayloadLength(_)
+            | Slot::Truncated(_)
+            | Slot::Member { .. }
+            | Slot::OptionLength { .. }
+            | Slot::OptionBytes { .. } => None,
         });
         Parsing {
-            place,
-            header: self.outlook.graph.header(place.header),
             needs: self.outlook.graph.program.needs(place.header, place.scope),
             enclosed,
-            checked: 0,
-            loaded: Loaded::default(),
-            length: Arg::Const(0),
             end_matters: self.end_matters(place, here),
-            content: None,
-            guarded: Vec::new(),
-            decided: Vec::new(),
-            behind: Vec::new(),
             wanted: wanted.collect(),
+            ..Parsing::new(place, self.outlook.graph.header(place.header))
         }
     }
 
@@ -152,7 +171,10 @@ impl<'a> Specialiser<'a> {
         let behind = |slot: &Slot| match slot {
             Slot::Payload { place: of, .. } => *of == place,
             Slot::PayloadLength(of) | Slot::Truncated(of) => *of == place,
-            Slot::Bytes { .. } | Slot::Member { .. } => false,
+            Slot::Bytes { .. }
+            | Slot::Member { .. }
+            | Slot::OptionLength { .. }
+            | Slot::OptionBytes { .. } => false,
         };
         let follows = |next: usize| {
             let (counts, taken) = (Vec::new(), Vec::new());
@@ -160,7 +182,9 @@ impl<'a> Specialiser<'a> {
             self.outlook.matters(&follow, &here.needs, &here.rest.opened)
         };
         let header = self.outlook.graph.header(place.header);
-        !self.needed_slots(here, behind).is_empty() || (0..header.next.len()).any(follows)
+        !self.needed_slots(here, behind).is_empty()
+            || !self.needed_options(place, here).is_empty()
+            || (0..header.next.len()).any(follows)
     }
 
     /// Where the parse goes on when the header at `place` is malformed.
@@ -271,7 +295,9 @@ impl<'a> Specialiser<'a> {
         let Some(length) = &header.length else {
             let whole = parsing.needs.is_none();
             return if whole || parsing.end_matters {
-                self.length_of_fields(parsing, here)
+                let length = self.header_values(parsing.place).length;
+                self.length_of_fields(parsing, length, here);
+                Arg::Value(length)
             } else {
                 Arg::Const(fixed)
             };
@@ -337,7 +363,8 @@ impl<'a> Specialiser<'a> {
         self.current = otherwise;
     }
 
-    fn length_of_fields(&mut self, parsing: &mut Parsing<'_>, here: &Here) -> Arg {
+    /// `dst` = how many bytes the fields take that are there.
+    pub(super) fn length_of_fields(&mut self, parsing: &mut Parsing<'_>, dst: Value, here: &Here) {
         let header = parsing.header;
         let fixed = u64::from(header.fixed_bytes);
         let groups = conditional_groups(header);
@@ -354,10 +381,8 @@ impl<'a> Specialiser<'a> {
             self.current = join;
         }
         // A sum that grows tells no bound of itself.
-        let length = self.header_values(parsing.place).length;
         let right = Arg::Const(low_bits(64 - longest(header).leading_zeros()));
-        self.op(Op::Alu { op: AluOp::And, dst: length, left: sum, right });
-        Arg::Value(length)
+        self.op(Op::Alu { op: AluOp::And, dst, left: sum, right });
     }
 
     /// Notes that the header is present: loads what is needed of it, and makes what follows it pending.
@@ -372,11 +397,13 @@ impl<'a> Specialiser<'a> {
             self.load_slots(parsing, item, here);
         }
         self.load_lengths(parsing, here);
-        let follows: Vec<Pending> = (0..parsing.header.next.len())
-            .map(|next| {
-                let (enclosed, counts) = (parsing.enclosed, counts.clone());
+        let enclosed = parsing.enclosed;
+        let options = parsing.header.options.iter().map(|_| Pending::Options { place, enclosed });
+        let follows: Vec<Pending> = options
+            .chain((0..parsing.header.next.len()).map(|next| {
+                let counts = counts.clone();
                 Pending::Follow { place, next, enclosed, counts, taken: Vec::new() }
-            })
+            }))
             .filter(|follow| self.outlook.matters(follow, &here.needs, &state.opened))
             .collect();
         if follows.is_empty() {
@@ -419,7 +446,11 @@ impl<'a> Specialiser<'a> {
                         Arg::Value(base) => self.op(Op::ReadAt { dst, base, offset, size }),
                     }
                 }
-                Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. } => {}
+                Slot::PayloadLength(_)
+                | Slot::Truncated(_)
+                | Slot::Member { .. }
+                | Slot::OptionLength { .. }
+                | Slot::OptionBytes { .. } => {}
             }
         }
     }
@@ -440,7 +471,11 @@ impl<'a> Specialiser<'a> {
         items
             .filter_map(|id| match &self.outlook.rules.items[id] {
                 Item::Part(part) if part.place == place => Some((id, part.clone())),
-                Item::Part(_) | Item::Header(_) | Item::Member { .. } => None,
+                Item::Part(_)
+                | Item::Header(_)
+                | Item::Member { .. }
+                | Item::Option { .. }
+                | Item::BrokenOptions(_) => None,
             })
             .collect()
     }
@@ -751,7 +786,10 @@ impl<'a> Specialiser<'a> {
             Some(&(_, _, slot)) => self.slot(slot),
             None => self.value(""),
         };
-        self.op(Op::Read { dst, offset, size });
+        self.op(match parsing.base {
+            Some(base) => Op::ReadAt { dst, base, offset, size },
+            None => Op::Read { dst, offset, size },
+        });
         parsing.loaded.0.insert((offset, size), dst);
         dst
     }
@@ -759,7 +797,13 @@ impl<'a> Specialiser<'a> {
 
 /// Whether `slot` is bytes that are there where `item` is.
 pub(super) fn hangs_on(slot: &Slot, item: ItemId) -> bool {
-    matches!(slot, Slot::Bytes { item: of, .. } | Slot::Payload { item: of, .. } if *of == item)
+    match slot {
+        Slot::Bytes { item: of, .. }
+        | Slot::Payload { item: of, .. }
+        | Slot::OptionLength { item: of, .. }
+        | Slot::OptionBytes { item: of, .. } => *of == item,
+        Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. } => false,
+    }
 }
 
 /// What is known of `condition` and its parts where it holds, or does not.
