@@ -337,7 +337,7 @@ impl Needs {
             | Slot::Payload { item, .. }
             | Slot::OptionLength { item, .. }
             | Slot::OptionBytes { item, .. } => self.add_item(program, item),
-            Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. } => {}
+            Slot::HeaderLength(_) | Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. } => {}
         }
     }
 }

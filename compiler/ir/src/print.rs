@@ -5,7 +5,7 @@ use std::fmt::Write;
 use pktc_semantics::typed::Program;
 
 use crate::flow::{Arg, Block, End, Flow, Op, Value};
-use crate::rule::{Action, Cond, Item, Node, Num, Part, Place, RuleProgram, Slot, Test};
+use crate::rule::{Action, Cond, Item, Node, Num, Part, Place, Reach, RuleProgram, Slot, Test};
 
 /// A place as people write it: `vlan[1]`.
 #[must_use]
@@ -30,6 +30,7 @@ pub fn slot_name(program: &Program, slot: &Slot) -> String {
         Slot::Payload { place, offset, size, .. } => {
             format!("{}.payload[{offset}..{}]", place_name(program, *place), offset + size.bytes())
         }
+        Slot::HeaderLength(place) => format!("{}.length", place_name(program, *place)),
         Slot::PayloadLength(place) => format!("{}.payload.len", place_name(program, *place)),
         Slot::Truncated(place) => format!("{}.truncated", place_name(program, *place)),
         Slot::OptionLength { place, kind, .. } => {
@@ -150,9 +151,13 @@ impl RulePrinter<'_> {
     fn item(&self, item: &Item) -> String {
         match item {
             Item::Header(place) => place_name(self.program, *place),
-            Item::Part(Part { place, end, in_payload, .. }) => {
-                let payload = if *in_payload { ".payload" } else { "" };
-                format!("{}{payload}[..{end}]", place_name(self.program, *place))
+            Item::Part(Part { place, end, reach, .. }) => {
+                let name = place_name(self.program, *place);
+                match reach {
+                    Reach::Fields => format!("{name}[..{end}]"),
+                    Reach::Whole { behind } => format!("{name}[..{end} + {behind}]"),
+                    Reach::Payload => format!("{name}.payload[..{end}]"),
+                }
             }
             Item::Member { union, index, .. } => format!("{}[{index}]", self.program.unions[*union].name),
             Item::Option { place, kind } => format!("{}.option({kind})", place_name(self.program, *place)),

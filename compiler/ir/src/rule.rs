@@ -90,10 +90,21 @@ pub struct Part {
     pub place: Place,
     /// The condition, over [`pktc_semantics::typed::ExprKind::Own`] fields.
     pub when: Option<Expr>,
-    /// Where it ends: so many bytes behind the header's start, or behind its end.
+    /// Where it ends: so many bytes behind the header's start, of payload behind its end.
     pub end: u32,
-    /// Whether `end` counts from the header's end: it is payload.
-    pub in_payload: bool,
+    /// What it is part of.
+    pub reach: Reach,
+}
+
+/// What a [`Part`] is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// The header's fields.
+    Fields,
+    /// Bytes that are there only with the whole header, if that is at least so long that `behind` more follow the part.
+    Whole { behind: u32 },
+    /// What the header carries.
+    Payload,
 }
 
 /// A value that the parse takes out of the packet and rules read.
@@ -103,6 +114,8 @@ pub enum Slot {
     Bytes { place: Place, item: ItemId, offset: u32, size: Size },
     /// Bytes of a header's payload as they lie in the packet, behind the header's end.
     Payload { place: Place, item: ItemId, offset: u32, size: Size },
+    /// How long the header is.
+    HeaderLength(Place),
     /// How long the payload is.
     PayloadLength(Place),
     /// 1 where the header claims more than the frame holds, else 0.
@@ -123,7 +136,7 @@ impl Slot {
         match self {
             Slot::Bytes { size, .. } | Slot::Payload { size, .. } | Slot::OptionBytes { size, .. } => *size,
             // No header is longer.
-            Slot::OptionLength { .. } => Size::U16,
+            Slot::OptionLength { .. } | Slot::HeaderLength(_) => Size::U16,
             Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. } => Size::U64,
         }
     }

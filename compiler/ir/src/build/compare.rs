@@ -28,10 +28,14 @@ impl RuleBuilder<'_> {
         }
     }
 
-    fn equal(&mut self, left: Operand, right: Operand, span: Span) -> Cond {
+    pub(super) fn equal(&mut self, left: Operand, right: Operand, span: Span) -> Cond {
         match (left, right) {
             (Operand::Ipv4(_), Operand::Ipv6(_)) | (Operand::Ipv6(_), Operand::Ipv4(_)) => Cond::Const(false),
             (Operand::Ipv6(left), Operand::Ipv6(right)) => self.wide_equal(left, right, span),
+            (Operand::Varying(bytes), other) | (other, Operand::Varying(bytes)) => {
+                self.varying_equal(&bytes, &other, span)
+            }
+            (Operand::Text(left), Operand::Text(right)) => Cond::Const(left == right),
             (Operand::Bytes(slots), Operand::Text(text)) | (Operand::Text(text), Operand::Bytes(slots)) => {
                 self.text_equal(&slots, &text, span)
             }

@@ -47,6 +47,7 @@ impl RuleBuilder<'_> {
                     | Operand::Mac(..)
                     | Operand::Bytes(_)
                     | Operand::Text(_)
+                    | Operand::Varying(_)
                     | Operand::Tuple(_) => {
                         this.not_yet("this as a condition", span);
                         Cond::Const(false)
@@ -101,7 +102,7 @@ impl RuleBuilder<'_> {
 
     pub(super) fn part_item(&mut self, part: Part) -> ItemId {
         let when = part.when.as_ref().map(condition_key);
-        let key = format!("part {:?} {when:?} {} {}", part.place, part.end, part.in_payload);
+        let key = format!("part {:?} {when:?} {} {:?}", part.place, part.end, part.reach);
         self.item(key, Item::Part(part))
     }
 

@@ -27,7 +27,7 @@ impl RuleBuilder<'_> {
     }
 
     /// Whether `operand` lies in one of `elements`; those of another kind hold nothing like it.
-    fn is_one_of(&mut self, operand: &Operand, elements: &[&Element], span: Span) -> Cond {
+    pub(super) fn is_one_of(&mut self, operand: &Operand, elements: &[&Element], span: Span) -> Cond {
         let elements_of = elements.iter().copied();
         match operand {
             Operand::Ipv6(wide) => {
@@ -41,6 +41,7 @@ impl RuleBuilder<'_> {
                 self.num_member(num.clone(), merged, span)
             }
             Operand::Bytes(slots) => self.bytes_member(slots, elements, span),
+            Operand::Varying(bytes) => self.varying_member(bytes, elements, span),
             Operand::Text(text) => Cond::Const(
                 elements_of
                     .filter_map(string_range)

@@ -1,5 +1,6 @@
 //! Typed program to rule IR.
 
+mod bytes;
 mod compare;
 mod condition;
 mod known;
@@ -13,7 +14,7 @@ use cranelift_entity::PrimaryMap;
 use pktc_diagnostics::{Diagnostic, SourceMap, Span, codes};
 use pktc_semantics::rules::RuleTable;
 use pktc_semantics::typed::{
-    self, CounterId, Expr, ExprKind, Instance, Malformed, OptionRef, Program, Scope, Verdict, Xdp,
+    self, BytesOf, CounterId, Expr, ExprKind, Instance, Malformed, OptionRef, Program, Scope, Verdict, Xdp,
 };
 use pktc_semantics::walk;
 
@@ -142,7 +143,6 @@ fn counted_in(on: &typed::OnVerdict) -> impl Iterator<Item = (Verdict, CounterId
 /// What this version does not compile of an operand itself.
 fn refused(operand: &Expr) -> Option<&'static str> {
     let scope = match operand.kind {
-        ExprKind::Bytes { .. } => return Some("bytes whose number varies"),
         ExprKind::Malformed(
             Malformed::Header(Instance { scope, .. })
             | Malformed::Packet(scope)
@@ -155,7 +155,11 @@ fn refused(operand: &Expr) -> Option<&'static str> {
         | ExprKind::Payload(instance)
         | ExprKind::PayloadSlice { instance, .. }
         | ExprKind::Option { option: OptionRef { instance, .. }, .. }
-        | ExprKind::OptionsMalformed(instance) => instance.scope,
+        | ExprKind::OptionsMalformed(instance)
+        | ExprKind::Bytes { of: BytesOf::Field { instance, .. } | BytesOf::Options(instance), .. } => {
+            instance.scope
+        }
+        ExprKind::Bytes { of: BytesOf::UnionPayload(instance), .. } => instance.scope,
         ExprKind::UnionField { instance, .. } | ExprKind::UnionPresent(instance) => instance.scope,
         _ => Scope::default(),
     };

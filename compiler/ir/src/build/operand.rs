@@ -9,8 +9,9 @@ use pktc_semantics::typed::{
 };
 
 use super::RuleBuilder;
+use super::bytes::Varying;
 use crate::layout::{Container, certain_bytes, condition_key, low_bits, static_bit};
-use crate::rule::{Cond, ItemId, Num, Part, Place, Slot, SlotId};
+use crate::rule::{Cond, ItemId, Num, Part, Place, Reach, Slot, SlotId};
 
 /// What an operand turned out to be.
 #[derive(Clone, Debug)]
@@ -25,6 +26,8 @@ pub(super) enum Operand {
     Mac(Num),
     /// Bytes of the packet, in loads of at most 8.
     Bytes(Vec<(SlotId, Size)>),
+    /// Bytes whose number varies.
+    Varying(Varying),
     /// Constant bytes.
     Text(Vec<u8>),
     /// A condition.
@@ -58,7 +61,15 @@ impl<'b> RuleBuilder<'b> {
                 self.of_header(*instance, expr.span, Slot::PayloadLength, then)
             }
             ExprKind::Truncated(instance) => self.of_header(*instance, expr.span, Slot::Truncated, then),
-            ExprKind::PayloadSlice { instance, from, to } => self.slice(*instance, *from..*to, expr, then),
+            ExprKind::Payload(instance) => {
+                self.payload(*instance, expr.span, &mut |this, bytes| then(this, Operand::Varying(bytes)))
+            }
+            ExprKind::PayloadSlice { instance, from, to } => {
+                self.payload(*instance, expr.span, &mut |this, bytes| {
+                    this.slice(&bytes, *from..*to, expr.span, then)
+                })
+            }
+            ExprKind::Bytes { of, ask } => self.bytes(*of, *ask, expr.span, then),
             ExprKind::Binary { op, left, right } => self.binary(*op, left, right, expr.span, then),
             ExprKind::Default { value, otherwise } => self.default(value, otherwise, then),
             ExprKind::Present(_)
@@ -72,10 +83,7 @@ impl<'b> RuleBuilder<'b> {
                 let cond = self.condition(expr);
                 then(self, Operand::Cond(cond))
             }
-            ExprKind::Own(_)
-            | ExprKind::OwnPayload { .. }
-            | ExprKind::Payload(_)
-            | ExprKind::Bytes { .. } => {
+            ExprKind::Own(_) | ExprKind::OwnPayload { .. } => {
                 self.not_yet("this operand", expr.span);
                 Cond::Const(false)
             }
@@ -158,6 +166,7 @@ impl<'b> RuleBuilder<'b> {
             | Operand::Text(_)
             | Operand::Ipv6(_)
             | Operand::Cond(_)
+            | Operand::Varying(_)
             | Operand::Tuple(_) => {
                 self.not_yet("this as a number", span);
                 Num::Const(0)
@@ -233,6 +242,7 @@ impl<'b> RuleBuilder<'b> {
             | ExprKind::Truncated(instance)
             | ExprKind::Option { option: OptionRef { instance, .. }, .. }
             | ExprKind::OptionsMalformed(instance)
+            | ExprKind::Bytes { of: BytesOf::Field { instance, .. } | BytesOf::Options(instance), .. }
             | ExprKind::PayloadSlice { instance, .. } => self.header_item(*instance),
             ExprKind::UnionField { instance, .. } => {
                 let index = match instance.index {
@@ -283,7 +293,7 @@ impl<'b> RuleBuilder<'b> {
                 (present, certain)
             } else {
                 let end = if needs.is_some() { end } else { part_end(header, declared, end) };
-                (self.part_item(Part { place, when, end, in_payload: false }), end)
+                (self.part_item(Part { place, when, end, reach: Reach::Fields }), end)
             };
             let at = |offset, size| Slot::Bytes { place, item, offset, size };
             let Some(operand) = self.field_operand(declared, bit, limit, &at) else {
@@ -362,42 +372,6 @@ impl<'b> RuleBuilder<'b> {
         Some(by(BinaryOp::And, by(BinaryOp::ShiftRight, whole, u64::from(below)), low_bits(width)))
     }
 
-    fn slice(
-        &mut self,
-        instance: Instance,
-        range: std::ops::Range<u32>,
-        expr: &Expr,
-        then: Then<'_, 'b>,
-    ) -> Cond {
-        let (Some(present), Some(place)) = (self.header_item(instance), self.place(instance)) else {
-            return self.last(instance, expr.span, &mut |this, at| this.slice(at, range.clone(), expr, then));
-        };
-        let item = self.part_item(Part { place, when: None, end: range.end, in_payload: true });
-        let chunks = self.chunks(range.end - range.start, |offset, size| Slot::Payload {
-            place,
-            item,
-            offset: range.start + offset,
-            size,
-        });
-        self.given(present, expr.span, |this| {
-            this.given(item, expr.span, |this| then(this, Operand::Bytes(chunks.clone())))
-        })
-    }
-
-    fn chunks(&mut self, length: u32, make: impl Fn(u32, Size) -> Slot) -> Vec<(SlotId, Size)> {
-        let mut chunks = Vec::new();
-        let mut offset = 0;
-        while offset < length {
-            let size = [Size::U64, Size::U32, Size::U16]
-                .into_iter()
-                .find(|size| size.bytes() <= length - offset)
-                .unwrap_or(Size::U8);
-            chunks.push((self.slot(make(offset, size)), size));
-            offset += size.bytes();
-        }
-        chunks
-    }
-
     pub(super) fn slot(&mut self, slot: Slot) -> SlotId {
         *self.slot_keys.entry(slot).or_insert_with(|| self.slots.push(slot))
     }
@@ -405,7 +379,7 @@ impl<'b> RuleBuilder<'b> {
 
 /// Where a field can lie: a condition on the header's own fields for each bit at which it may start. `None`: it is
 /// counted from the header's end, or there are too many.
-fn placements(header: &Header, field: &Field) -> Option<Vec<(Option<Expr>, u32)>> {
+pub(super) fn placements(header: &Header, field: &Field) -> Option<Vec<(Option<Expr>, u32)>> {
     /// Fields before it that may be missing, so that all combinations stay few.
     const MANY: usize = 4;
     let Position::Start { bits, plus } = &field.position else { return None };

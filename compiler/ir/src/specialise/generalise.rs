@@ -106,11 +106,16 @@ impl Specialiser<'_> {
                 | Slot::OptionBytes { .. }),
                 _,
             ) => hangs_on(slot, item),
-            (Slot::PayloadLength(of) | Slot::Truncated(of), Item::Header(place)) => of == place,
+            (Slot::HeaderLength(of) | Slot::PayloadLength(of) | Slot::Truncated(of), Item::Header(place)) => {
+                of == place
+            }
             (Slot::Member { union: of, index, .. }, Item::Member { union, index: at, .. }) => {
                 of == union && index.unwrap_or(0) == *at
             }
-            (Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. }, _) => false,
+            (
+                Slot::HeaderLength(_) | Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. },
+                _,
+            ) => false,
         }
     }
 }

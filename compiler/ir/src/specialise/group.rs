@@ -237,6 +237,7 @@ impl Specialiser<'_> {
         self.needed_slots(here, |slot| match slot {
             Slot::Bytes { place, .. }
             | Slot::Payload { place, .. }
+            | Slot::HeaderLength(place)
             | Slot::PayloadLength(place)
             | Slot::Truncated(place) => place.scope == group.scope && members.contains(&place.header),
             Slot::Member { scope, union, .. } => (*scope, *union) == (group.scope, group.union),

@@ -17,7 +17,7 @@ use super::state::{Counts, Pending, State};
 use super::{Here, Specialiser};
 use crate::flow::{Arg, Block, End, Op, Value};
 use crate::layout::{condition_key, conditional_groups, low_bits};
-use crate::rule::{Item, ItemId, Part, Place, Slot, SlotId};
+use crate::rule::{Item, ItemId, Part, Place, Reach, Slot, SlotId};
 
 /// Loads of the header at the cursor that are already made on this way.
 #[derive(Clone, Default)]
@@ -96,6 +96,12 @@ const FEW_PARTS: usize = 4;
 /// Headers of at most that length lie, with what is read behind them, in what any access strategy reaches.
 pub(super) const NEAR: u64 = 64;
 
+/// So many bytes are reached at once by any access strategy, from where the cursor is pinned down on.
+const REACH: u64 = 192;
+
+/// Bytes that lie too far to be reached from the header are read together in pieces of that size.
+const FAR_READS: u32 = 64;
+
 impl<'a> Specialiser<'a> {
     pub(super) fn parse_header(&mut self, place: Place, enclosed: bool, counts: Counts, here: &Here) {
         let mut parsing = self.parsing(place, enclosed, here);
@@ -125,7 +131,7 @@ impl<'a> Specialiser<'a> {
         }
         let asked = here.needs.items.iter().any(|item| self.owner(ItemId::new(item)) == Some(place));
         let malformed = here.needs.ask_malformed(place.scope, place.header);
-        let lengths = [Slot::PayloadLength(place), Slot::Truncated(place)];
+        let lengths = [Slot::HeaderLength(place), Slot::PayloadLength(place), Slot::Truncated(place)];
         if asked || malformed || !self.needed_slots(here, |slot| lengths.contains(slot)).is_empty() {
             return None;
         }
@@ -151,6 +157,7 @@ impl<'a> Specialiser<'a> {
         let wanted = wanted.into_iter().filter_map(|id| match self.outlook.rules.slots[id] {
             Slot::Bytes { offset, size, .. } => Some((offset, size, id)),
             Slot::Payload { .. }
+            | Slot::HeaderLength(_)
             | Slot::PayloadLength(_)
             | Slot::Truncated(_)
             | Slot::Member { .. }
@@ -170,7 +177,7 @@ impl<'a> Specialiser<'a> {
     fn end_matters(&self, place: Place, here: &Here) -> bool {
         let behind = |slot: &Slot| match slot {
             Slot::Payload { place: of, .. } => *of == place,
-            Slot::PayloadLength(of) | Slot::Truncated(of) => *of == place,
+            Slot::HeaderLength(of) | Slot::PayloadLength(of) | Slot::Truncated(of) => *of == place,
             Slot::Bytes { .. }
             | Slot::Member { .. }
             | Slot::OptionLength { .. }
@@ -182,7 +189,9 @@ impl<'a> Specialiser<'a> {
             self.outlook.matters(&follow, &here.needs, &here.rest.opened)
         };
         let header = self.outlook.graph.header(place.header);
+        let by_length = |(_, part): &(ItemId, Part)| matches!(part.reach, Reach::Whole { .. });
         !self.needed_slots(here, behind).is_empty()
+            || self.needed_parts(place, here).iter().any(by_length)
             || !self.needed_options(place, here).is_empty()
             || (0..header.next.len()).any(follows)
     }
@@ -327,6 +336,9 @@ impl<'a> Specialiser<'a> {
         self.current = cut;
         let dst = self.header_values(parsing.place).length;
         self.op(Op::Remaining { dst });
+        if parsing.enclosed {
+            self.at_most(dst, self.left);
+        }
         self.end(End::Goto(join));
         self.current = join;
         (parsing.checked, parsing.loaded) = (checked, loaded);
@@ -446,7 +458,8 @@ impl<'a> Specialiser<'a> {
                         Arg::Value(base) => self.op(Op::ReadAt { dst, base, offset, size }),
                     }
                 }
-                Slot::PayloadLength(_)
+                Slot::HeaderLength(_)
+                | Slot::PayloadLength(_)
                 | Slot::Truncated(_)
                 | Slot::Member { .. }
                 | Slot::OptionLength { .. }
@@ -520,7 +533,7 @@ impl<'a> Specialiser<'a> {
         self.take_part(&mut parsing, *item, part, absent, here);
         if let Some(when) = &part.when {
             parsing.decided.extend(decided(when, true));
-            if parsing.needs.is_none() && !part.in_payload {
+            if parsing.needs.is_none() && part.reach == Reach::Fields {
                 // All of the header is there, so only the condition can be false.
                 without.decided.extend(decided(when, false));
             }
@@ -546,14 +559,29 @@ impl<'a> Specialiser<'a> {
             self.own_condition(parsing, when, there, absent, here);
             self.current = there;
         }
-        if part.in_payload {
-            return self.take_payload(parsing, item, part.end, absent, here);
+        match part.reach {
+            Reach::Payload => return self.take_payload(parsing, item, part.end, absent, here),
+            Reach::Whole { behind } => self.must_be_whole(parsing, part.end + behind, absent),
+            Reach::Fields => {}
+        }
+        if u64::from(part.end) > REACH {
+            return self.load_far(parsing, Arg::Const(0), (item, part.end), absent, here);
         }
         if part.end > parsing.checked {
             self.must_fit(parsing, Arg::Const(u64::from(part.end)), absent);
             parsing.checked = part.end;
         }
         self.load_slots(parsing, item, here);
+    }
+
+    /// Goes on in a new block only if all of the header is there, and it is `least` bytes long.
+    fn must_be_whole(&mut self, parsing: &mut Parsing<'_>, least: u32, absent: Block) {
+        let length = self.in_value(parsing.length);
+        let known = self.unlinked(length);
+        self.leave_if(known, Condition::Lt, Arg::Const(u64::from(least)), absent);
+        if parsing.needs.is_some() {
+            self.must_fit(parsing, Arg::Value(length), absent);
+        }
     }
 
     /// The same for the first `end` bytes behind the header.
@@ -565,7 +593,60 @@ impl<'a> Specialiser<'a> {
         absent: Block,
         here: &Here,
     ) {
+        let before = Some(longest(parsing.header)).filter(|&longest| longest <= NEAR).unwrap_or(0);
+        if before + u64::from(end) > REACH {
+            self.must_be_claimed(parsing, end, absent, here);
+            return self.load_far(parsing, parsing.length, (item, end), absent, here);
+        }
         self.at_payload(parsing, end, absent, here, |this, parsing| this.load_slots(parsing, item, here));
+    }
+
+    /// Goes on in a new block only if `end` bytes are there behind `from`, with the slots of `item` among them loaded.
+    /// They may be too many to be reached at once.
+    fn load_far(
+        &mut self,
+        parsing: &mut Parsing<'_>,
+        from: Arg,
+        (item, end): (ItemId, u32),
+        absent: Block,
+        here: &Here,
+    ) {
+        let slots = self.needed_slots(here, |slot| hangs_on(slot, item));
+        let reads = slots.into_iter().filter_map(|slot| match self.outlook.rules.slots[slot] {
+            Slot::Bytes { offset, size, .. } | Slot::Payload { offset, size, .. } => {
+                Some((slot, offset, size))
+            }
+            _ => None,
+        });
+        let mut reads: Vec<_> = reads.collect();
+        reads.sort_unstable_by_key(|&(slot, offset, _)| (offset, slot));
+        let ends =
+            |reads: &[(SlotId, u32, Size)]| reads.iter().map(|(_, offset, size)| offset + size.bytes()).max();
+        if ends(&reads) != Some(end) {
+            let distance = self.sum(from, u64::from(end - 1));
+            self.far_from(parsing, distance, 1, absent, here, |_, _| {});
+        }
+        for together in
+            reads.chunk_by(|(_, before, _), (_, offset, _)| before / FAR_READS == offset / FAR_READS)
+        {
+            let first = together[0].1;
+            let (distance, bytes) =
+                (self.sum(from, u64::from(first)), ends(together).unwrap_or(first) - first);
+            self.far_from(parsing, distance, bytes, absent, here, |this, _| {
+                for &(slot, offset, size) in together {
+                    let dst = this.slot(slot);
+                    this.op(Op::Read { dst, offset: offset - first, size });
+                }
+            });
+        }
+    }
+
+    /// Goes on in a new block only if `end` bytes behind the header are claimed.
+    fn must_be_claimed(&mut self, parsing: &mut Parsing<'_>, end: u32, absent: Block, here: &Here) {
+        if let Some(content) = self.content(parsing, here) {
+            let right = self.sum(parsing.length, u64::from(end));
+            self.leave_if(content, Condition::Slt, right, absent);
+        }
     }
 
     /// Goes on in a new block only if there are `end` bytes behind the header: there `read` may read them, behind
@@ -578,10 +659,7 @@ impl<'a> Specialiser<'a> {
         here: &Here,
         read: impl FnOnce(&mut Self, &mut Parsing<'_>),
     ) {
-        if let Some(content) = self.content(parsing, here) {
-            let right = self.sum(parsing.length, u64::from(end));
-            self.leave_if(content, Condition::Slt, right, absent);
-        }
+        self.must_be_claimed(parsing, end, absent, here);
         if longest(parsing.header) > NEAR {
             return self.far_from(parsing, parsing.length, end, absent, here, read);
         }
@@ -689,14 +767,16 @@ impl<'a> Specialiser<'a> {
     /// Computes the needed lengths of the header's payload.
     pub(super) fn load_lengths(&mut self, parsing: &mut Parsing<'_>, here: &Here) {
         let place = parsing.place;
-        let of_place = |slot: &Slot| *slot == Slot::PayloadLength(place) || *slot == Slot::Truncated(place);
-        for slot in self.needed_slots(here, of_place) {
+        let lengths = [Slot::HeaderLength(place), Slot::PayloadLength(place), Slot::Truncated(place)];
+        for slot in self.needed_slots(here, |slot| lengths.contains(slot)) {
             let dst = self.slot(slot);
-            if matches!(self.outlook.rules.slots[slot], Slot::Truncated(_)) {
-                self.truncated(dst, parsing, here);
-            } else {
-                let content = self.content(parsing, here);
-                self.payload_length(dst, content, parsing.length);
+            match self.outlook.rules.slots[slot] {
+                Slot::HeaderLength(_) => self.forget(dst, parsing.length, LONGEST_HEADER),
+                Slot::Truncated(_) => self.truncated(dst, parsing, here),
+                _ => {
+                    let content = self.content(parsing, here);
+                    self.payload_length(dst, content, parsing.length);
+                }
             }
         }
     }
@@ -802,7 +882,7 @@ pub(super) fn hangs_on(slot: &Slot, item: ItemId) -> bool {
         | Slot::Payload { item: of, .. }
         | Slot::OptionLength { item: of, .. }
         | Slot::OptionBytes { item: of, .. } => *of == item,
-        Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. } => false,
+        Slot::HeaderLength(_) | Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. } => false,
     }
 }
 
