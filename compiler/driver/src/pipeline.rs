@@ -104,7 +104,7 @@ pub(crate) fn rule_programs(
 ) -> Result<Vec<RuleProgram>, Vec<Diagnostic>> {
     collect(subjects.iter().map(|&subject| {
         let mut rules = build_rules(program, &checked.sources, &program.subject(subject))?;
-        if options.access.frags() && rules.ask_for_tunnels() {
+        if options.access.frags() && rules.in_tunnels {
             return Err(vec![tunnels_not_yet(&rules)]);
         }
         rules.counters = options.counters.count(rules.counters);

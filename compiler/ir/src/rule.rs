@@ -331,20 +331,14 @@ pub struct RuleProgram {
     pub default: Vec<Action>,
     /// Where `default` stands.
     pub default_span: Span,
+    /// Whether its tests ask for what is in a tunnel.
+    pub in_tunnels: bool,
     /// What packets with a verdict are counted in, whoever gave it; in order.
     pub on: Vec<(Verdict, CounterId)>,
     /// Whether rules count.
     pub counters: bool,
     /// The rules' identities.
     pub rules: RuleTable,
-}
-
-impl RuleProgram {
-    /// Whether its tests ask for what is in a tunnel.
-    #[must_use]
-    pub fn ask_for_tunnels(&self) -> bool {
-        self.items.values().any(|item| item.scope().inner > 0)
-    }
 }
 
 /// Which field of a header a slot holds, for people: `ipv4.src`.

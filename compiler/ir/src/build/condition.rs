@@ -135,6 +135,7 @@ impl RuleBuilder<'_> {
             }
             Malformed::Union { scope, union } => (scope, self.program.unions[union].members.clone(), None),
         };
+        self.in_tunnels |= scope.inner > 0;
         headers.sort_unstable();
         Cond::Test(Test::Malformed(Suspects { scope, headers, index }), at.span)
     }

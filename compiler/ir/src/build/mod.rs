@@ -38,6 +38,7 @@ pub fn build_rules(
         slot_keys: HashMap::new(),
         known: Vec::new(),
         forms: known::Forms::none(xdp.span),
+        in_tunnels: false,
         diagnostics: Vec::new(),
     };
     let body = builder.body(&xdp.body);
@@ -48,6 +49,7 @@ pub fn build_rules(
     Ok(RuleProgram {
         name: xdp.name.clone(),
         span: xdp.span,
+        in_tunnels: builder.in_tunnels || builder.items.values().any(|item| item.scope().inner > 0),
         items: builder.items,
         slots: builder.slots,
         body,
@@ -69,6 +71,8 @@ struct RuleBuilder<'a> {
     /// What is present or absent wherever the operand being built has a value.
     known: Vec<(ItemId, bool)>,
     forms: known::Forms,
+    /// Whether it is asked what is malformed in a tunnel.
+    in_tunnels: bool,
     diagnostics: Vec<Diagnostic>,
 }
 
@@ -99,8 +103,9 @@ impl RuleBuilder<'_> {
     fn whole_condition(&mut self, condition: &Expr) -> Cond {
         let before = self.diagnostics.len();
         walk(condition, &mut |part| {
-            if let Some(what) = refused(part) {
-                self.not_yet(what, part.span);
+            // The kernel's verifier would give up on nearly all of them.
+            if scope_of(part).inner > 1 {
+                self.not_yet("a packet in a tunnel inside a tunnel", part.span);
             }
         });
         if self.diagnostics.len() > before { Cond::Const(false) } else { self.condition(condition) }
@@ -140,14 +145,14 @@ fn counted_in(on: &typed::OnVerdict) -> impl Iterator<Item = (Verdict, CounterId
     counters.flat_map(|counter| on.verdicts.iter().map(move |&verdict| (verdict, counter)))
 }
 
-/// What this version does not compile of an operand itself.
-fn refused(operand: &Expr) -> Option<&'static str> {
-    let scope = match operand.kind {
+/// Which packet an operand itself asks.
+fn scope_of(operand: &Expr) -> Scope {
+    match operand.kind {
         ExprKind::Malformed(
             Malformed::Header(Instance { scope, .. })
             | Malformed::Packet(scope)
             | Malformed::Union { scope, .. },
-        ) if scope.inner > 0 => return Some("what is malformed in a tunnel"),
+        ) => scope,
         ExprKind::Field { instance, .. }
         | ExprKind::Present(instance)
         | ExprKind::Truncated(instance)
@@ -159,10 +164,9 @@ fn refused(operand: &Expr) -> Option<&'static str> {
         | ExprKind::Bytes { of: BytesOf::Field { instance, .. } | BytesOf::Options(instance), .. } => {
             instance.scope
         }
-        ExprKind::Bytes { of: BytesOf::UnionPayload(instance), .. } => instance.scope,
-        ExprKind::UnionField { instance, .. } | ExprKind::UnionPresent(instance) => instance.scope,
+        ExprKind::UnionField { instance, .. }
+        | ExprKind::UnionPresent(instance)
+        | ExprKind::Bytes { of: BytesOf::UnionPayload(instance), .. } => instance.scope,
         _ => Scope::default(),
-    };
-    // The kernel's verifier would give up on some of them.
-    (scope.inner > 1 || scope.inner == 1 && scope.quoted).then_some("a packet in a packet in a tunnel")
+    }
 }

@@ -494,7 +494,7 @@ impl<'a> Specialiser<'a> {
     }
 
     /// Finds out which parts are there. A few split the way; many would split it into too many, so which are there
-    /// is stored.
+    /// is stored, as well as where an option list would be read on each way.
     fn resolve_parts(
         &mut self,
         parts: &[(ItemId, Part)],
@@ -502,7 +502,7 @@ impl<'a> Specialiser<'a> {
         mut state: State,
         here: &Here,
     ) {
-        if parts.len() <= FEW_PARTS {
+        if parts.len() <= FEW_PARTS && self.needed_options(parsing.place, here).is_empty() {
             return self.split_by_parts(parts, parsing, state, here);
         }
         for &(item, _) in parts {
