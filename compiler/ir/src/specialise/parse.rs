@@ -705,11 +705,13 @@ impl<'a> Specialiser<'a> {
         self.current = back;
     }
 
+    /// `left + right`, which the verifier does not connect with `left` (from 6.12 on it otherwise does): what is asked of
+    /// the sum would give `left` bounds that do not fit what it knows of its bits.
     fn sum(&mut self, left: Arg, right: u64) -> Arg {
         match left {
             Arg::Const(left) => Arg::Const(left + right),
             Arg::Value(left) => {
-                let dst = self.value("");
+                let (dst, left) = (self.value(""), self.unlinked(left));
                 self.op(Op::Alu { op: AluOp::Add, dst, left, right: Arg::Const(right) });
                 Arg::Value(dst)
             }
