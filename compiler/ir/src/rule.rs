@@ -124,8 +124,7 @@ pub enum Slot {
     Member { scope: Scope, union: UnionId, index: Option<u8>, field: usize },
     /// How long an option is, all of it.
     OptionLength { place: Place, kind: u64, item: ItemId },
-    /// Bytes of an option as they lie in the packet, behind its start; zeros where the option is too short for one of
-    /// those that are asked for.
+    /// Bytes of an option as they lie in the packet, behind its start: only read where it is known to be long enough.
     OptionBytes { place: Place, kind: u64, item: ItemId, offset: u32, size: Size },
 }
 

@@ -16,6 +16,7 @@ mod group;
 mod number;
 mod options;
 mod parse;
+mod parts;
 mod state;
 mod test;
 
