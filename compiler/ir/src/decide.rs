@@ -316,12 +316,14 @@ impl Needs {
 
     fn add_item(&mut self, program: &RuleProgram, item: ItemId) {
         self.items.insert(item.index());
-        if let Item::Part(part) = &program.items[item] {
-            // A part is looked for where its header is parsed.
-            let owner = program
-                .items
-                .iter()
-                .find(|(_, other)| matches!(other, Item::Header(place) if *place == part.place));
+        let of_header = match &program.items[item] {
+            Item::Part(part) => Some(part.place),
+            other => other.in_options_of(),
+        };
+        if let Some(of) = of_header {
+            // That is looked for where its header is parsed.
+            let mut items = program.items.iter();
+            let owner = items.find(|(_, other)| matches!(other, Item::Header(place) if *place == of));
             if let Some((owner, _)) = owner {
                 self.items.insert(owner.index());
             }
@@ -330,8 +332,12 @@ impl Needs {
 
     fn add_slot(&mut self, program: &RuleProgram, slot: SlotId) {
         self.slots.insert(slot.index());
-        if let Slot::Bytes { item, .. } | Slot::Payload { item, .. } = program.slots[slot] {
-            self.add_item(program, item);
+        match program.slots[slot] {
+            Slot::Bytes { item, .. }
+            | Slot::Payload { item, .. }
+            | Slot::OptionLength { item, .. }
+            | Slot::OptionBytes { item, .. } => self.add_item(program, item),
+            Slot::HeaderLength(_) | Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. } => {}
         }
     }
 }

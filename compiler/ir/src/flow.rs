@@ -47,6 +47,8 @@ pub struct Flow {
     pub values: PrimaryMap<Value, String>,
     /// The cells, with what they hold at most.
     pub cells: PrimaryMap<Cell, Size>,
+    /// What [`End::Finish`] with a verdict counts the packet in besides, in order.
+    pub on: Vec<(Verdict, CounterId)>,
     /// Whether [`Op::Hit`] and [`End::Finish`] count.
     pub counters: bool,
     /// How many rules it has, `default` included.
@@ -249,6 +251,7 @@ impl Flow {
             blocks: blocks.into_iter().map(data).collect(),
             values: std::iter::repeat_n(String::new(), values).collect(),
             cells: PrimaryMap::new(),
+            on: Vec::new(),
             counters: false,
             rules: 1,
             hide_tests: false,

@@ -53,6 +53,13 @@ impl<'a> Graph<'a> {
         self.group_of.get(&header).copied()
     }
 
+    /// The headers in whose lists the options of `header` stand.
+    pub fn option_holders(&self, header: HeaderId) -> impl Iterator<Item = HeaderId> + '_ {
+        let declared = self.header(header);
+        let own = declared.options.iter().map(move |_| header);
+        own.chain(declared.options_from.iter().copied())
+    }
+
     /// Fields of `header` that the declarations of others read: by whom, and which.
     pub fn cited(&self, header: HeaderId) -> impl Iterator<Item = (HeaderId, FieldIndex)> + '_ {
         self.cited[header].iter().copied()

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use pktc_semantics::typed::Program;
 
 use crate::flow::{Arg, Block, End, Flow, Op, Value};
-use crate::rule::{Action, Cond, Item, Node, Num, Part, Place, RuleProgram, Slot, Test};
+use crate::rule::{Action, Cond, Item, Node, Num, Part, Place, Reach, RuleProgram, Slot, Test};
 
 /// A place as people write it: `vlan[1]`.
 #[must_use]
@@ -30,8 +30,16 @@ pub fn slot_name(program: &Program, slot: &Slot) -> String {
         Slot::Payload { place, offset, size, .. } => {
             format!("{}.payload[{offset}..{}]", place_name(program, *place), offset + size.bytes())
         }
+        Slot::HeaderLength(place) => format!("{}.length", place_name(program, *place)),
         Slot::PayloadLength(place) => format!("{}.payload.len", place_name(program, *place)),
         Slot::Truncated(place) => format!("{}.truncated", place_name(program, *place)),
+        Slot::OptionLength { place, kind, .. } => {
+            format!("{}.option({kind}).len", place_name(program, *place))
+        }
+        Slot::OptionBytes { place, kind, offset, size, .. } => {
+            let end = offset + size.bytes();
+            format!("{}.option({kind})[{offset}..{end}]", place_name(program, *place))
+        }
         Slot::Member { union, index, field, .. } => {
             let union = &program.unions[*union];
             let index = index.map_or("last".to_owned(), |index| index.to_string());
@@ -48,6 +56,10 @@ pub fn print_rules(program: &Program, rules: &RuleProgram) -> String {
     printer.nodes(1, &rules.body);
     let actions = printer.actions(&rules.default);
     printer.line(1, &format!("default => {actions}"));
+    for &(verdict, counter) in &rules.on {
+        let (verdict, counter) = (format!("{verdict:?}").to_lowercase(), &program.counters[counter].name);
+        printer.line(1, &format!("on {verdict} => count {counter}"));
+    }
     printer.text
 }
 
@@ -139,11 +151,17 @@ impl RulePrinter<'_> {
     fn item(&self, item: &Item) -> String {
         match item {
             Item::Header(place) => place_name(self.program, *place),
-            Item::Part(Part { place, end, in_payload, .. }) => {
-                let payload = if *in_payload { ".payload" } else { "" };
-                format!("{}{payload}[..{end}]", place_name(self.program, *place))
+            Item::Part(Part { place, end, reach, .. }) => {
+                let name = place_name(self.program, *place);
+                match reach {
+                    Reach::Fields => format!("{name}[..{end}]"),
+                    Reach::Whole { behind } => format!("{name}[..{end} + {behind}]"),
+                    Reach::Payload => format!("{name}.payload[..{end}]"),
+                }
             }
             Item::Member { union, index, .. } => format!("{}[{index}]", self.program.unions[*union].name),
+            Item::Option { place, kind } => format!("{}.option({kind})", place_name(self.program, *place)),
+            Item::BrokenOptions(place) => format!("{}.options.malformed", place_name(self.program, *place)),
         }
     }
 
@@ -167,6 +185,9 @@ impl RulePrinter<'_> {
 #[must_use]
 pub fn print_flow(flow: &Flow) -> String {
     let mut text = format!("flow {}\n", flow.name);
+    for (verdict, counter) in &flow.on {
+        let _ = writeln!(text, "    on {} count {counter}", format!("{verdict:?}").to_lowercase());
+    }
     for (block, data) in flow.blocks.iter() {
         let _ = writeln!(text, "{block}:");
         for (op, _) in &data.ops {

@@ -54,6 +54,10 @@ pub enum Item {
     Part(Part),
     /// There are more than `index` members of a repeating union.
     Member { scope: Scope, union: UnionId, index: u8 },
+    /// An option of a kind is in the lists of a header ([`pktc_semantics::typed::OptionRef`]).
+    Option { place: Place, kind: u64 },
+    /// One of a header's option lists is broken.
+    BrokenOptions(Place),
 }
 
 impl Item {
@@ -61,8 +65,20 @@ impl Item {
     #[must_use]
     pub fn scope(&self) -> Scope {
         match self {
-            Item::Header(place) | Item::Part(Part { place, .. }) => place.scope,
+            Item::Header(place)
+            | Item::Part(Part { place, .. })
+            | Item::Option { place, .. }
+            | Item::BrokenOptions(place) => place.scope,
             Item::Member { scope, .. } => *scope,
+        }
+    }
+
+    /// The header in whose option lists it is looked for.
+    #[must_use]
+    pub fn in_options_of(&self) -> Option<Place> {
+        match self {
+            Item::Option { place, .. } | Item::BrokenOptions(place) => Some(*place),
+            Item::Header(_) | Item::Part(_) | Item::Member { .. } => None,
         }
     }
 }
@@ -74,10 +90,21 @@ pub struct Part {
     pub place: Place,
     /// The condition, over [`pktc_semantics::typed::ExprKind::Own`] fields.
     pub when: Option<Expr>,
-    /// Where it ends: so many bytes behind the header's start, or behind its end.
+    /// Where it ends: so many bytes behind the header's start, of payload behind its end.
     pub end: u32,
-    /// Whether `end` counts from the header's end: it is payload.
-    pub in_payload: bool,
+    /// What it is part of.
+    pub reach: Reach,
+}
+
+/// What a [`Part`] is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// The header's fields.
+    Fields,
+    /// Bytes that are there only with the whole header, if that is at least so long that `behind` more follow the part.
+    Whole { behind: u32 },
+    /// What the header carries.
+    Payload,
 }
 
 /// A value that the parse takes out of the packet and rules read.
@@ -87,12 +114,18 @@ pub enum Slot {
     Bytes { place: Place, item: ItemId, offset: u32, size: Size },
     /// Bytes of a header's payload as they lie in the packet, behind the header's end.
     Payload { place: Place, item: ItemId, offset: u32, size: Size },
+    /// How long the header is.
+    HeaderLength(Place),
     /// How long the payload is.
     PayloadLength(Place),
     /// 1 where the header claims more than the frame holds, else 0.
     Truncated(Place),
     /// A field of the `index`-th member of a repeating union, or of the last; as a number.
     Member { scope: Scope, union: UnionId, index: Option<u8>, field: usize },
+    /// How long an option is, all of it.
+    OptionLength { place: Place, kind: u64, item: ItemId },
+    /// Bytes of an option as they lie in the packet, behind its start: only read where it is known to be long enough.
+    OptionBytes { place: Place, kind: u64, item: ItemId, offset: u32, size: Size },
 }
 
 impl Slot {
@@ -100,7 +133,9 @@ impl Slot {
     #[must_use]
     pub fn size(&self) -> Size {
         match self {
-            Slot::Bytes { size, .. } | Slot::Payload { size, .. } => *size,
+            Slot::Bytes { size, .. } | Slot::Payload { size, .. } | Slot::OptionBytes { size, .. } => *size,
+            // No header is longer.
+            Slot::OptionLength { .. } | Slot::HeaderLength(_) => Size::U16,
             Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. } => Size::U64,
         }
     }
@@ -295,18 +330,12 @@ pub struct RuleProgram {
     pub default: Vec<Action>,
     /// Where `default` stands.
     pub default_span: Span,
+    /// What packets with a verdict are counted in, whoever gave it; in order.
+    pub on: Vec<(Verdict, CounterId)>,
     /// Whether rules count.
     pub counters: bool,
     /// The rules' identities.
     pub rules: RuleTable,
-}
-
-impl RuleProgram {
-    /// Whether its tests ask for what is in a tunnel.
-    #[must_use]
-    pub fn ask_for_tunnels(&self) -> bool {
-        self.items.values().any(|item| item.scope().inner > 0)
-    }
 }
 
 /// Which field of a header a slot holds, for people: `ipv4.src`.

@@ -10,12 +10,13 @@ use pktc_ir::cursor::{Place, cursor_places};
 use pktc_ir::facts::Facts;
 use pktc_ir::flow::{Arg, Block, End, Flow, Op, Value};
 use pktc_semantics::rules::RuleId;
-use pktc_semantics::typed::Verdict;
+use pktc_semantics::typed::{CounterId, Verdict};
 
 use crate::access::{Access, Check, Strategy, pieces};
 use crate::cells::{self, Cells};
 use crate::code::Code;
 use crate::counters::{self, CounterLayout};
+use crate::ends::Ends;
 use crate::maps;
 use crate::vcode::{Base, Terminator, VBlockId, VFunction, VInsn, VReg};
 
@@ -26,7 +27,7 @@ const QUEUE: i16 = 16;
 
 /// A program that is being lowered.
 pub(crate) struct Lowering<'a> {
-    flow: &'a Flow,
+    pub(crate) flow: &'a Flow,
     facts: Facts,
     places: SecondaryMap<Block, Option<Place>>,
     /// Where the cursor is.
@@ -39,19 +40,10 @@ pub(crate) struct Lowering<'a> {
     starts: SecondaryMap<Block, Option<VBlockId>>,
     pointers: HashMap<Value, VReg>,
     pub(crate) cells: Cells,
-    tail: Option<Tail>,
+    pub(crate) ends: Ends,
     pub(crate) context: VReg,
     pub(crate) cursor: VReg,
     pub(crate) limit: VReg,
-}
-
-/// The end that all rules share: counts and exits.
-#[derive(Clone, Copy)]
-struct Tail {
-    index: VReg,
-    verdict: VReg,
-    /// Where it begins, for packets of which it was told what they claim, and for others.
-    starts: [VBlockId; 2],
 }
 
 /// Effects that must be done once, though the body may begin anew.
@@ -83,7 +75,7 @@ pub(crate) fn lower_function(
     for block in flow.blocks.keys() {
         lowering.block(block);
     }
-    lowering.shared_tail();
+    lowering.shared_ends();
     lowering.access(|strategy, lowering| strategy.finish(lowering));
     let (params, (blocks, vregs)) = (vec![lowering.context], lowering.code.finish());
     VFunction {
@@ -124,11 +116,11 @@ impl<'a> Lowering<'a> {
             effects: None,
             counters,
             first_rule,
-            code: Code::new(flow.span, values + 4),
+            code: Code::new(flow.span, values + 5),
             starts: SecondaryMap::new(),
             cells: Cells::new(flow, VReg::from_u32(values + 3)),
             pointers: HashMap::new(),
-            tail: None,
+            ends: Ends::new(VReg::from_u32(values + 4)),
             context: VReg::from_u32(values),
             cursor: VReg::from_u32(values + 1),
             limit: VReg::from_u32(values + 2),
@@ -179,7 +171,7 @@ impl Lowering<'_> {
     }
 
     /// The packet's length for counters; may go on in a block of its own.
-    fn counted_length(&mut self, dst: VReg, ask: bool) {
+    pub(crate) fn counted_length(&mut self, dst: VReg, ask: bool) {
         self.access(|strategy, lowering| match ask {
             true => strategy.packet_length(lowering, dst),
             false => strategy.counted_length(lowering, dst),
@@ -328,8 +320,8 @@ impl Lowering<'_> {
                 }
             }
             Op::Count { counter, ask } => {
-                let index = self.counters.first_named() + counter.as_u32();
-                self.effect(|lowering| lowering.count(Operand::Imm(index as i32), ask));
+                let index = self.counter_index(counter);
+                self.effect(|lowering| lowering.count(Operand::Imm(index), ask));
             }
         }
     }
@@ -367,8 +359,12 @@ impl Lowering<'_> {
         joined
     }
 
-    fn rule_index(&self, rule: RuleId) -> Option<i32> {
+    pub(crate) fn rule_index(&self, rule: RuleId) -> Option<i32> {
         self.first_rule.map(|first| (first + rule.0) as i32)
+    }
+
+    pub(crate) fn counter_index(&self, counter: CounterId) -> i32 {
+        (self.counters.first_named() + counter.as_u32()) as i32
     }
 
     fn copy(&mut self, dst: Value, src: Arg) {
@@ -492,40 +488,6 @@ impl Lowering<'_> {
         let dst = self.fresh();
         self.push(VInsn::Alu { op, width, dst, left, right });
         dst
-    }
-
-    fn finish(&mut self, rule: Option<RuleId>, verdict: Verdict, ask: bool) {
-        let code = Operand::Imm(xdp_action(verdict) as i32);
-        let Some(index) = rule.and_then(|rule| self.rule_index(rule)) else {
-            return self.end(Terminator::Exit(code));
-        };
-        let tail = self.tail();
-        self.mov(tail.index, Operand::Imm(index));
-        self.mov(tail.verdict, code);
-        self.end(Terminator::Goto(tail.starts[usize::from(ask)]));
-    }
-
-    fn tail(&mut self) -> Tail {
-        if let Some(tail) = self.tail {
-            return tail;
-        }
-        let starts = [self.new_block(), self.new_block()];
-        let tail = Tail { index: self.fresh(), verdict: self.fresh(), starts };
-        *self.tail.insert(tail)
-    }
-
-    fn shared_tail(&mut self) {
-        let Some(tail) = self.tail else { return };
-        self.span = self.flow.span;
-        let (length, counting) = (self.fresh(), self.new_block());
-        for ask in [false, true] {
-            self.switch_to(tail.starts[usize::from(ask)]);
-            self.counted_length(length, ask);
-            self.end(Terminator::Goto(counting));
-        }
-        self.switch_to(counting);
-        counters::count(self, Operand::Reg(tail.index), length);
-        self.end(Terminator::Exit(Operand::Reg(tail.verdict)));
     }
 }
 

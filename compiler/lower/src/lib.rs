@@ -6,6 +6,7 @@ pub mod access;
 mod cells;
 mod code;
 mod counters;
+mod ends;
 mod function;
 mod layout;
 mod maps;

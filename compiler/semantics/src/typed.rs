@@ -333,7 +333,8 @@ pub struct Target {
 ///
 /// It is read from its start. A kind in `end` ends it, one in `pad` is a byte; any other option starts with `fields`
 /// and has `length` bytes in all. The list is **broken** where an option is cut by the list's end, or is shorter than
-/// its `fields`: what stands before the break counts, nothing behind it does. The first option of a kind counts.
+/// its `fields`, or is one beyond [`Options::MOST`]: what stands before the break counts, nothing behind it does. The
+/// first option of a kind counts.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The fields that each option starts with, all unconditional.
@@ -348,6 +349,12 @@ pub struct Options {
     pub pad: Vec<u64>,
     /// The declared options; ends and paddings that have names, too.
     pub options: Vec<OptionDecl>,
+}
+
+impl Options {
+    /// So many options of a list are read, ends and paddings too, and so many in the lists of all members of a repeating
+    /// union together: behind them, the list is broken. IPv4 and TCP headers have no room for more.
+    pub const MOST: usize = 40;
 }
 
 /// A declared option.

@@ -1,15 +1,12 @@
-//! Comparisons and membership.
-
-use std::net::Ipv6Addr;
+//! Comparisons.
 
 use pktc_bpf::Size;
 use pktc_diagnostics::Span;
-use pktc_semantics::typed::{CompareOp, Element, Expr, SetId};
+use pktc_semantics::typed::{CompareOp, Expr};
 
 use super::RuleBuilder;
 use super::operand::{Operand, Wide};
 use crate::layout::{low_bits, swap_bytes};
-use crate::ranges;
 use crate::rule::{Cond, Num, SlotId, Test};
 
 impl RuleBuilder<'_> {
@@ -31,10 +28,14 @@ impl RuleBuilder<'_> {
         }
     }
 
-    fn equal(&mut self, left: Operand, right: Operand, span: Span) -> Cond {
+    pub(super) fn equal(&mut self, left: Operand, right: Operand, span: Span) -> Cond {
         match (left, right) {
             (Operand::Ipv4(_), Operand::Ipv6(_)) | (Operand::Ipv6(_), Operand::Ipv4(_)) => Cond::Const(false),
             (Operand::Ipv6(left), Operand::Ipv6(right)) => self.wide_equal(left, right, span),
+            (Operand::Varying(bytes), other) | (other, Operand::Varying(bytes)) => {
+                self.varying_equal(&bytes, &other, span)
+            }
+            (Operand::Text(left), Operand::Text(right)) => Cond::Const(left == right),
             (Operand::Bytes(slots), Operand::Text(text)) | (Operand::Text(text), Operand::Bytes(slots)) => {
                 self.text_equal(&slots, &text, span)
             }
@@ -64,7 +65,7 @@ impl RuleBuilder<'_> {
         }
     }
 
-    fn text_equal(&mut self, slots: &[(SlotId, Size)], text: &[u8], span: Span) -> Cond {
+    pub(super) fn text_equal(&mut self, slots: &[(SlotId, Size)], text: &[u8], span: Span) -> Cond {
         if slots.iter().map(|(_, size)| size.bytes() as usize).sum::<usize>() != text.len() {
             return Cond::Const(false);
         }
@@ -75,6 +76,24 @@ impl RuleBuilder<'_> {
             let value = chunk.iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte));
             Cond::Test(Test::Bytes { slot, mask: low_bits(size.bytes() * 8), value }, span)
         }))
+    }
+
+    /// Whether `slots` equal `text`, which is as long, or lie on that side of it; byte by byte from the first.
+    pub(super) fn text_or_beyond(
+        &mut self,
+        side: CompareOp,
+        slots: &[(SlotId, Size)],
+        text: &[u8],
+        span: Span,
+    ) -> Cond {
+        let Some((&(slot, size), slots)) = slots.split_first() else { return Cond::Const(true) };
+        let (chunk, text) = text.split_at(size.bytes() as usize);
+        let left = Num::Bits { slot, shift: 0, width: size.bytes() * 8 };
+        let right = chunk.iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte));
+        let equal = self.num_is(left.clone(), right, span);
+        let rest = self.text_or_beyond(side, slots, text, span);
+        let beyond = Cond::Test(Test::Compare { op: side, left, right: Num::Const(right) }, span);
+        Cond::or([beyond, Cond::and([equal, rest])])
     }
 
     fn wide_equal(&mut self, left: Wide, right: Wide, span: Span) -> Cond {
@@ -103,7 +122,7 @@ impl RuleBuilder<'_> {
         }
     }
 
-    fn num_is(&mut self, num: Num, value: u64, span: Span) -> Cond {
+    pub(super) fn num_is(&mut self, num: Num, value: u64, span: Span) -> Cond {
         match split(&num, value) {
             Some(None) => Cond::Const(false),
             Some(Some(parts)) => Cond::and(parts.into_iter().map(|(slot, mask, value)| {
@@ -123,124 +142,6 @@ impl RuleBuilder<'_> {
             (Num::Const(a), Num::Const(b)) => Cond::Const(a >= b),
             _ => Cond::Test(Test::Compare { op: CompareOp::GreaterEqual, left, right }, span),
         }
-    }
-
-    /// `value in set`.
-    pub(super) fn member(&mut self, value: &Expr, set: SetId, negated: bool, span: Span) -> Cond {
-        self.operand(value, &mut |this, operand| {
-            let cond = this.member_operand(operand, set, span);
-            if negated { Cond::negate(cond) } else { cond }
-        })
-    }
-
-    fn member_operand(&mut self, operand: Operand, set: SetId, span: Span) -> Cond {
-        let elements = &self.program.sets[set].elements;
-        match operand {
-            Operand::Ipv6(wide) => {
-                let merged = ranges::merge(elements.iter().filter_map(|element| match element {
-                    Element::Ipv6 { low, high } => Some((low.to_bits(), high.to_bits())),
-                    _ => None,
-                }));
-                wide_member(wide, merged, span)
-            }
-            Operand::Ipv4(num) => {
-                let merged = ranges::merge(elements.iter().filter_map(|element| match element {
-                    Element::Ipv4 { low, high } => {
-                        Some((u64::from(low.to_bits()), u64::from(high.to_bits())))
-                    }
-                    _ => None,
-                }));
-                self.num_member(num, merged, span)
-            }
-            Operand::Mac(num) | Operand::Num(num) => {
-                let merged = ranges::merge(elements.iter().filter_map(Element::as_number_range));
-                self.num_member(num, merged, span)
-            }
-            Operand::Bytes(slots) => self.bytes_member(&slots, &elements.clone(), span),
-            Operand::Text(_) | Operand::Cond(_) => {
-                self.not_yet("membership of this value", span);
-                Cond::Const(false)
-            }
-        }
-    }
-
-    fn bytes_member(&mut self, slots: &[(SlotId, Size)], elements: &[Element], span: Span) -> Cond {
-        let length = slots.iter().map(|(_, size)| size.bytes()).sum::<u32>();
-        let strings = elements.iter().filter_map(|element| match element {
-            Element::Bytes { low, high } if low.len() == length as usize => Some((low, high)),
-            _ => None,
-        });
-        if length <= 8 {
-            let as_number = |text: &Vec<u8>| text.iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte));
-            let numbers = elements.iter().filter_map(Element::as_number_range);
-            let merged =
-                ranges::merge(strings.map(|(low, high)| (as_number(low), as_number(high))).chain(numbers));
-            let num = self.number(Operand::Bytes(slots.to_vec()), span);
-            return self.num_member(num, merged, span);
-        }
-        let strings: Vec<_> = strings.map(|(low, high)| (low.clone(), high.clone())).collect();
-        if strings.iter().any(|(low, high)| low != high) {
-            self.not_yet("a range of strings longer than 8 bytes", span);
-        }
-        Cond::or(strings.iter().map(|(text, _)| self.text_equal(slots, text, span)))
-    }
-
-    fn num_member(&mut self, num: Num, merged: Vec<(u64, u64)>, span: Span) -> Cond {
-        if let Num::Const(value) = num {
-            return Cond::Const(merged.iter().any(|&(low, high)| (low..=high).contains(&value)));
-        }
-        let most = if let Num::Bits { width, .. } = num { low_bits(width) } else { u64::MAX };
-        let possible = merged.into_iter().filter(|&(low, _)| low <= most);
-        let merged: Vec<_> = possible.map(|(low, high)| (low, high.min(most))).collect();
-        if let Some(parts) = self.masked_alternatives(&num, &merged, span) {
-            return Cond::or(parts);
-        }
-        if merged.is_empty() {
-            Cond::Const(false)
-        } else {
-            Cond::Test(Test::Ranges { value: num, ranges: merged }, span)
-        }
-    }
-
-    /// A few values and prefixes as masked comparisons, without a change of byte order.
-    fn masked_alternatives(&mut self, num: &Num, merged: &[(u64, u64)], span: Span) -> Option<Vec<Cond>> {
-        const FEW: usize = 4;
-        let Num::Bits { slot, shift, width } = *num else {
-            let single = merged.len() <= FEW && merged.iter().all(|(low, high)| low == high);
-            return single
-                .then(|| merged.iter().map(|&(value, _)| self.num_is(num.clone(), value, span)).collect());
-        };
-        if merged.len() > FEW {
-            return None;
-        }
-        let size = self.slots[slot].size();
-        let as_prefix = |&(low, high): &(u64, u64)| {
-            let free = low ^ high;
-            let aligned = (free & (free.wrapping_add(1))) == 0 && low & free == 0;
-            aligned.then_some((low_bits(width) & !free, low))
-        };
-        let prefixes: Vec<_> = merged.iter().map(as_prefix).collect::<Option<_>>()?;
-        Some(
-            prefixes
-                .into_iter()
-                .map(|(mask, value)| {
-                    if mask == 0 {
-                        return Cond::Const(true);
-                    }
-                    let (mask, value) = (swap_bytes(mask << shift, size), swap_bytes(value << shift, size));
-                    Cond::Test(Test::Bytes { slot, mask, value }, span)
-                })
-                .collect(),
-        )
-    }
-}
-
-fn wide_member(wide: Wide, merged: Vec<(u128, u128)>, span: Span) -> Cond {
-    match wide {
-        Wide::Const(value) => Cond::Const(merged.iter().any(|&(low, high)| (low..=high).contains(&value))),
-        Wide::Slots(..) if merged.is_empty() => Cond::Const(false),
-        Wide::Slots(..) if merged == [(0, u128::from(Ipv6Addr::from_bits(u128::MAX)))] => Cond::Const(true),
-        Wide::Slots(high, low) => Cond::Test(Test::WideRanges { high, low, ranges: merged }, span),
     }
 }
 

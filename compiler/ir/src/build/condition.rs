@@ -46,7 +46,9 @@ impl RuleBuilder<'_> {
                     | Operand::Ipv6(_)
                     | Operand::Mac(..)
                     | Operand::Bytes(_)
-                    | Operand::Text(_) => {
+                    | Operand::Text(_)
+                    | Operand::Varying(_)
+                    | Operand::Tuple(_) => {
                         this.not_yet("this as a condition", span);
                         Cond::Const(false)
                     }
@@ -90,7 +92,7 @@ impl RuleBuilder<'_> {
     }
 
     /// Whether `header` is a member of a repeating union.
-    fn in_group(&self, header: HeaderId) -> bool {
+    pub(super) fn in_group(&self, header: HeaderId) -> bool {
         self.program.unions.values().any(|union| union.repeats.is_some() && union.members.contains(&header))
     }
 
@@ -100,7 +102,7 @@ impl RuleBuilder<'_> {
 
     pub(super) fn part_item(&mut self, part: Part) -> ItemId {
         let when = part.when.as_ref().map(condition_key);
-        let key = format!("part {:?} {when:?} {} {}", part.place, part.end, part.in_payload);
+        let key = format!("part {:?} {when:?} {} {:?}", part.place, part.end, part.reach);
         self.item(key, Item::Part(part))
     }
 

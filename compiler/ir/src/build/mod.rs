@@ -1,16 +1,21 @@
 //! Typed program to rule IR.
 
+mod bytes;
 mod compare;
 mod condition;
 mod known;
+mod membership;
 mod operand;
+mod options;
 
 use hashbrown::HashMap;
 
 use cranelift_entity::PrimaryMap;
 use pktc_diagnostics::{Diagnostic, SourceMap, Span, codes};
 use pktc_semantics::rules::RuleTable;
-use pktc_semantics::typed::{self, Expr, ExprKind, Instance, Malformed, Program, Scope, Xdp};
+use pktc_semantics::typed::{
+    self, BytesOf, CounterId, Expr, ExprKind, Instance, Malformed, OptionRef, Program, Scope, Verdict, Xdp,
+};
 use pktc_semantics::walk;
 
 use crate::rule::{Action, Cond, Item, ItemId, Node, RuleProgram, Slot, SlotId};
@@ -37,9 +42,6 @@ pub fn build_rules(
     };
     let body = builder.body(&xdp.body);
     let default = builder.actions(&xdp.default);
-    if let Some(on) = xdp.on.first() {
-        builder.not_yet("`on VERDICT => …`", on.span);
-    }
     if !builder.diagnostics.is_empty() {
         return Err(builder.diagnostics);
     }
@@ -51,6 +53,7 @@ pub fn build_rules(
         body,
         default,
         default_span: xdp.default_span,
+        on: xdp.on.iter().flat_map(counted_in).collect(),
         counters: xdp.counters,
         rules: builder.rules,
     })
@@ -96,8 +99,9 @@ impl RuleBuilder<'_> {
     fn whole_condition(&mut self, condition: &Expr) -> Cond {
         let before = self.diagnostics.len();
         walk(condition, &mut |part| {
-            if let Some(what) = refused(part) {
-                self.not_yet(what, part.span);
+            // The kernel's verifier would give up on nearly all of them.
+            if scope_of(part).inner > 1 {
+                self.not_yet("a packet in a tunnel inside a tunnel", part.span);
             }
         });
         if self.diagnostics.len() > before { Cond::Const(false) } else { self.condition(condition) }
@@ -128,26 +132,37 @@ impl RuleBuilder<'_> {
     }
 }
 
-/// What this version does not compile of an operand itself.
-fn refused(operand: &Expr) -> Option<&'static str> {
-    let scope = match operand.kind {
-        ExprKind::Option { .. } | ExprKind::OptionsMalformed(_) => return Some("an option"),
-        ExprKind::Bytes { .. } => return Some("bytes whose number varies"),
-        ExprKind::Tuple(_) => return Some("a tuple"),
+/// What packets with the verdicts of `on` are counted in.
+fn counted_in(on: &typed::OnVerdict) -> impl Iterator<Item = (Verdict, CounterId)> {
+    let counters = on.actions.iter().filter_map(|action| match action.kind {
+        typed::ActionKind::Count(counter) => Some(counter),
+        typed::ActionKind::Verdict(_) | typed::ActionKind::Return | typed::ActionKind::Apply(_) => None,
+    });
+    counters.flat_map(|counter| on.verdicts.iter().map(move |&verdict| (verdict, counter)))
+}
+
+/// Which packet an operand itself asks.
+fn scope_of(operand: &Expr) -> Scope {
+    match operand.kind {
         ExprKind::Malformed(
             Malformed::Header(Instance { scope, .. })
             | Malformed::Packet(scope)
             | Malformed::Union { scope, .. },
-        ) if scope.inner > 0 => return Some("what is malformed in a tunnel"),
+        ) => scope,
         ExprKind::Field { instance, .. }
         | ExprKind::Present(instance)
         | ExprKind::Truncated(instance)
         | ExprKind::PayloadLength(instance)
         | ExprKind::Payload(instance)
-        | ExprKind::PayloadSlice { instance, .. } => instance.scope,
-        ExprKind::UnionField { instance, .. } | ExprKind::UnionPresent(instance) => instance.scope,
+        | ExprKind::PayloadSlice { instance, .. }
+        | ExprKind::Option { option: OptionRef { instance, .. }, .. }
+        | ExprKind::OptionsMalformed(instance)
+        | ExprKind::Bytes { of: BytesOf::Field { instance, .. } | BytesOf::Options(instance), .. } => {
+            instance.scope
+        }
+        ExprKind::UnionField { instance, .. }
+        | ExprKind::UnionPresent(instance)
+        | ExprKind::Bytes { of: BytesOf::UnionPayload(instance), .. } => instance.scope,
         _ => Scope::default(),
-    };
-    // The kernel's verifier would give up on some of them.
-    (scope.inner > 1 || scope.inner == 1 && scope.quoted).then_some("a packet in a packet in a tunnel")
+    }
 }

@@ -4,13 +4,14 @@
 use pktc_bpf::Size;
 use pktc_diagnostics::Span;
 use pktc_semantics::typed::{
-    BinaryOp, BytesOf, Expr, ExprKind, Field, FieldIndex, Header, Index, Instance, OptionRef, PacketField,
-    Position, Scope, Type, UnionFieldKind, UnionInstance, Value,
+    BinaryOp, BytesOf, Expr, ExprKind, Field, FieldIndex, Header, Index, Instance, OptionAsk, OptionRef,
+    PacketField, Position, Scope, Type, UnionFieldKind, UnionInstance, Value,
 };
 
 use super::RuleBuilder;
+use super::bytes::Varying;
 use crate::layout::{Container, certain_bytes, condition_key, low_bits, static_bit};
-use crate::rule::{Cond, ItemId, Num, Part, Place, Slot, SlotId};
+use crate::rule::{Cond, ItemId, Num, Part, Place, Reach, Slot, SlotId};
 
 /// What an operand turned out to be.
 #[derive(Clone, Debug)]
@@ -25,10 +26,14 @@ pub(super) enum Operand {
     Mac(Num),
     /// Bytes of the packet, in loads of at most 8.
     Bytes(Vec<(SlotId, Size)>),
+    /// Bytes whose number varies.
+    Varying(Varying),
     /// Constant bytes.
     Text(Vec<u8>),
     /// A condition.
     Cond(Cond),
+    /// A tuple, which only sets hold.
+    Tuple(Vec<Operand>),
 }
 
 /// 16 bytes.
@@ -56,7 +61,15 @@ impl<'b> RuleBuilder<'b> {
                 self.of_header(*instance, expr.span, Slot::PayloadLength, then)
             }
             ExprKind::Truncated(instance) => self.of_header(*instance, expr.span, Slot::Truncated, then),
-            ExprKind::PayloadSlice { instance, from, to } => self.slice(*instance, *from..*to, expr, then),
+            ExprKind::Payload(instance) => {
+                self.payload(*instance, expr.span, &mut |this, bytes| then(this, Operand::Varying(bytes)))
+            }
+            ExprKind::PayloadSlice { instance, from, to } => {
+                self.payload(*instance, expr.span, &mut |this, bytes| {
+                    this.slice(&bytes, *from..*to, expr.span, then)
+                })
+            }
+            ExprKind::Bytes { of, ask } => self.bytes(*of, *ask, expr.span, then),
             ExprKind::Binary { op, left, right } => self.binary(*op, left, right, expr.span, then),
             ExprKind::Default { value, otherwise } => self.default(value, otherwise, then),
             ExprKind::Present(_)
@@ -70,17 +83,42 @@ impl<'b> RuleBuilder<'b> {
                 let cond = self.condition(expr);
                 then(self, Operand::Cond(cond))
             }
-            ExprKind::Own(_)
-            | ExprKind::OwnPayload { .. }
-            | ExprKind::Payload(_)
-            | ExprKind::Option { .. }
-            | ExprKind::OptionsMalformed(_)
-            | ExprKind::Bytes { .. }
-            | ExprKind::Tuple(_) => {
+            ExprKind::Own(_) | ExprKind::OwnPayload { .. } => {
                 self.not_yet("this operand", expr.span);
                 Cond::Const(false)
             }
+            ExprKind::Tuple(parts) => self.tuple(parts, &[], then),
+            ExprKind::Option { option, ask: OptionAsk::Present } => {
+                let cond = self.option(*option, expr.span, &mut |_, _, _| Cond::Const(true));
+                then(self, Operand::Cond(cond))
+            }
+            ExprKind::Option { option, ask: OptionAsk::Length } => {
+                self.option(*option, expr.span, &mut |this, place, item| {
+                    let length = this.slot(Slot::OptionLength { place, kind: option.kind, item });
+                    then(this, Operand::Num(Num::Slot(length)))
+                })
+            }
+            ExprKind::Option { option, ask: OptionAsk::Value { list, option: declared, field } } => {
+                let options = self.program.headers[*list].options.as_ref();
+                let Some(options) = options else { return Cond::Const(false) };
+                self.option_value(*option, &options.options[*declared], *field, expr.span, then)
+            }
+            ExprKind::OptionsMalformed(instance) => {
+                let cond = self.options_malformed(*instance, expr.span);
+                then(self, Operand::Cond(cond))
+            }
         }
+    }
+
+    /// The tuple of `known` and the values of `parts`.
+    fn tuple(&mut self, parts: &[Expr], known: &[Operand], then: Then<'_, 'b>) -> Cond {
+        let Some((first, others)) = parts.split_first() else {
+            return then(self, Operand::Tuple(known.to_vec()));
+        };
+        self.operand(first, &mut |this, operand| {
+            let known = [known, &[operand]].concat();
+            this.tuple(others, &known, then)
+        })
     }
 
     fn has_value(&mut self, expr: &Expr) -> Cond {
@@ -124,7 +162,12 @@ impl<'b> RuleBuilder<'b> {
             Operand::Text(text) if text.len() <= 8 => {
                 Num::Const(text.iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte)))
             }
-            Operand::Bytes(_) | Operand::Text(_) | Operand::Ipv6(_) | Operand::Cond(_) => {
+            Operand::Bytes(_)
+            | Operand::Text(_)
+            | Operand::Ipv6(_)
+            | Operand::Cond(_)
+            | Operand::Varying(_)
+            | Operand::Tuple(_) => {
                 self.not_yet("this as a number", span);
                 Num::Const(0)
             }
@@ -197,6 +240,9 @@ impl<'b> RuleBuilder<'b> {
             | ExprKind::PayloadLength(instance)
             | ExprKind::Payload(instance)
             | ExprKind::Truncated(instance)
+            | ExprKind::Option { option: OptionRef { instance, .. }, .. }
+            | ExprKind::OptionsMalformed(instance)
+            | ExprKind::Bytes { of: BytesOf::Field { instance, .. } | BytesOf::Options(instance), .. }
             | ExprKind::PayloadSlice { instance, .. } => self.header_item(*instance),
             ExprKind::UnionField { instance, .. } => {
                 let index = match instance.index {
@@ -247,9 +293,10 @@ impl<'b> RuleBuilder<'b> {
                 (present, certain)
             } else {
                 let end = if needs.is_some() { end } else { part_end(header, declared, end) };
-                (self.part_item(Part { place, when, end, in_payload: false }), end)
+                (self.part_item(Part { place, when, end, reach: Reach::Fields }), end)
             };
-            let Some(operand) = self.field_operand(declared, place, item, bit, limit) else {
+            let at = |offset, size| Slot::Bytes { place, item, offset, size };
+            let Some(operand) = self.field_operand(declared, bit, limit, &at) else {
                 self.not_yet("a field of this width", span);
                 return Cond::Const(false);
             };
@@ -259,7 +306,7 @@ impl<'b> RuleBuilder<'b> {
     }
 
     /// `of` the innermost of a header's instances.
-    fn last(
+    pub(super) fn last(
         &mut self,
         instance: Instance,
         span: Span,
@@ -274,39 +321,35 @@ impl<'b> RuleBuilder<'b> {
         self.first_of(choices, span, |this, at| of(this, at))
     }
 
-    fn field_operand(
+    /// The value of a field that starts at `bit`; `at` makes the slot of so many bytes at an offset, and there are
+    /// `limit` bytes.
+    pub(super) fn field_operand(
         &mut self,
         field: &Field,
-        place: Place,
-        item: ItemId,
         bit: u32,
         limit: u32,
+        at: &dyn Fn(u32, Size) -> Slot,
     ) -> Option<Operand> {
         let byte = bit / 8;
         Some(match field.ty {
-            Type::Ipv6 => Operand::Ipv6(Wide::Slots(
-                self.slot(Slot::Bytes { place, item, offset: byte, size: Size::U64 }),
-                self.slot(Slot::Bytes { place, item, offset: byte + 8, size: Size::U64 }),
-            )),
+            Type::Ipv6 => {
+                Operand::Ipv6(Wide::Slots(self.slot(at(byte, Size::U64)), self.slot(at(byte + 8, Size::U64))))
+            }
             Type::Mac => {
-                let high = self.slot(Slot::Bytes { place, item, offset: byte, size: Size::U32 });
-                let low = self.slot(Slot::Bytes { place, item, offset: byte + 4, size: Size::U16 });
+                let (high, low) = (self.slot(at(byte, Size::U32)), self.slot(at(byte + 4, Size::U16)));
                 Operand::Mac(joined(&[(high, Size::U32), (low, Size::U16)]))
             }
-            Type::Bytes => Operand::Bytes(self.chunks(field.bits / 8, |offset, size| Slot::Bytes {
-                place,
-                item,
-                offset: byte + offset,
-                size,
-            })),
+            Type::Bytes => {
+                Operand::Bytes(self.chunks(field.bits / 8, |offset, size| at(byte + offset, size)))
+            }
             Type::Bool | Type::Uint { .. } | Type::Enum(_) | Type::Ipv4 | Type::Ip | Type::Tuple(_) => {
                 let num = match Container::new(bit, field.bits, limit) {
                     Some(found) => {
                         let (offset, size) = (found.offset, found.size);
-                        let slot = self.slot(Slot::Bytes { place, item, offset, size });
+                        let slot = self.slot(at(offset, size));
                         Num::Bits { slot, shift: found.shift, width: found.width }
                     }
-                    None => self.spread(place, item, bit, field.bits)?,
+                    None => self.spread(bit, field.bits, at)?,
                 };
                 if field.ty == Type::Ipv4 { Operand::Ipv4(num) } else { Operand::Num(num) }
             }
@@ -314,13 +357,12 @@ impl<'b> RuleBuilder<'b> {
     }
 
     /// `width` bits that no one load holds without reading beyond them; `None` beyond 8 bytes.
-    fn spread(&mut self, place: Place, item: ItemId, bit: u32, width: u32) -> Option<Num> {
+    fn spread(&mut self, bit: u32, width: u32, at: &dyn Fn(u32, Size) -> Slot) -> Option<Num> {
         let (first, end) = (bit / 8, (bit + width).div_ceil(8));
         if end - first > 8 {
             return None;
         }
-        let at = |offset, size| Slot::Bytes { place, item, offset: first + offset, size };
-        let whole = joined(&self.chunks(end - first, at));
+        let whole = joined(&self.chunks(end - first, |offset, size| at(first + offset, size)));
         let below = end * 8 - bit - width;
         if below == 0 && bit.is_multiple_of(8) {
             return Some(whole);
@@ -330,50 +372,14 @@ impl<'b> RuleBuilder<'b> {
         Some(by(BinaryOp::And, by(BinaryOp::ShiftRight, whole, u64::from(below)), low_bits(width)))
     }
 
-    fn slice(
-        &mut self,
-        instance: Instance,
-        range: std::ops::Range<u32>,
-        expr: &Expr,
-        then: Then<'_, 'b>,
-    ) -> Cond {
-        let (Some(present), Some(place)) = (self.header_item(instance), self.place(instance)) else {
-            return self.last(instance, expr.span, &mut |this, at| this.slice(at, range.clone(), expr, then));
-        };
-        let item = self.part_item(Part { place, when: None, end: range.end, in_payload: true });
-        let chunks = self.chunks(range.end - range.start, |offset, size| Slot::Payload {
-            place,
-            item,
-            offset: range.start + offset,
-            size,
-        });
-        self.given(present, expr.span, |this| {
-            this.given(item, expr.span, |this| then(this, Operand::Bytes(chunks.clone())))
-        })
-    }
-
-    fn chunks(&mut self, length: u32, make: impl Fn(u32, Size) -> Slot) -> Vec<(SlotId, Size)> {
-        let mut chunks = Vec::new();
-        let mut offset = 0;
-        while offset < length {
-            let size = [Size::U64, Size::U32, Size::U16]
-                .into_iter()
-                .find(|size| size.bytes() <= length - offset)
-                .unwrap_or(Size::U8);
-            chunks.push((self.slot(make(offset, size)), size));
-            offset += size.bytes();
-        }
-        chunks
-    }
-
-    fn slot(&mut self, slot: Slot) -> SlotId {
+    pub(super) fn slot(&mut self, slot: Slot) -> SlotId {
         *self.slot_keys.entry(slot).or_insert_with(|| self.slots.push(slot))
     }
 }
 
 /// Where a field can lie: a condition on the header's own fields for each bit at which it may start. `None`: it is
 /// counted from the header's end, or there are too many.
-fn placements(header: &Header, field: &Field) -> Option<Vec<(Option<Expr>, u32)>> {
+pub(super) fn placements(header: &Header, field: &Field) -> Option<Vec<(Option<Expr>, u32)>> {
     /// Fields before it that may be missing, so that all combinations stay few.
     const MANY: usize = 4;
     let Position::Start { bits, plus } = &field.position else { return None };

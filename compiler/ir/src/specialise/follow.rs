@@ -132,7 +132,7 @@ impl Specialiser<'_> {
     }
 
     /// Makes sure that the cursor stands at the header that was parsed before.
-    fn return_to(&mut self, parsing: &mut Parsing<'_>, here: &Here) {
+    pub(super) fn return_to(&mut self, parsing: &mut Parsing<'_>, here: &Here) {
         let values = self.header_values(parsing.place);
         parsing.length = static_length(parsing.header).map_or(Arg::Value(values.length), Arg::Const);
         parsing.checked = match parsing.length {

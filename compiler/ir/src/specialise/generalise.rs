@@ -72,7 +72,10 @@ impl Specialiser<'_> {
         }
         general.pending.sort_by_key(|pending| match pending {
             Pending::Stored { item } => Some(*item),
-            Pending::Header { .. } | Pending::Follow { .. } | Pending::Group { .. } => None,
+            Pending::Header { .. }
+            | Pending::Follow { .. }
+            | Pending::Group { .. }
+            | Pending::Options { .. } => None,
         });
         (general, there, absent)
     }
@@ -96,12 +99,23 @@ impl Specialiser<'_> {
     /// Whether `slot` has no value where `item` is absent.
     fn lacks_value(&self, slot: SlotId, item: ItemId) -> bool {
         match (&self.outlook.rules.slots[slot], &self.outlook.rules.items[item]) {
-            (slot @ (Slot::Bytes { .. } | Slot::Payload { .. }), _) => hangs_on(slot, item),
-            (Slot::PayloadLength(of) | Slot::Truncated(of), Item::Header(place)) => of == place,
+            (
+                slot @ (Slot::Bytes { .. }
+                | Slot::Payload { .. }
+                | Slot::OptionLength { .. }
+                | Slot::OptionBytes { .. }),
+                _,
+            ) => hangs_on(slot, item),
+            (Slot::HeaderLength(of) | Slot::PayloadLength(of) | Slot::Truncated(of), Item::Header(place)) => {
+                of == place
+            }
             (Slot::Member { union: of, index, .. }, Item::Member { union, index: at, .. }) => {
                 of == union && index.unwrap_or(0) == *at
             }
-            (Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. }, _) => false,
+            (
+                Slot::HeaderLength(_) | Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. },
+                _,
+            ) => false,
         }
     }
 }

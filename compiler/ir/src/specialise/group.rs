@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 use cranelift_entity::EntityRef;
 use pktc_bpf::{AluOp, Condition, Width};
 use pktc_semantics::typed::{
-    Expr, ExprKind, Header, HeaderId, Next, NextKind, Scope, Target, UnionFieldKind, UnionId,
+    Expr, ExprKind, Header, HeaderId, Next, NextKind, Options, Scope, Target, UnionFieldKind, UnionId,
 };
 
 use super::bounds::shortest;
+use super::options::{Asked, Turns};
 use super::parse::{Parsing, hangs_on};
 use super::state::{Counts, Pending, State};
 use super::{Here, Specialiser};
@@ -34,6 +35,8 @@ struct Loop {
     enclosed: bool,
     /// Turns so far.
     count: Value,
+    /// Options in all its lists so far, where rules ask for some.
+    options: Option<Turns>,
     /// Members of each kind so far, where rules ask for them.
     seen: BTreeMap<HeaderId, Value>,
     /// The current member's length.
@@ -73,6 +76,7 @@ impl Specialiser<'_> {
             scope: first.scope,
             enclosed,
             count,
+            options: None,
             seen: BTreeMap::new(),
             length,
             step,
@@ -88,10 +92,8 @@ impl Specialiser<'_> {
         self.end(End::Goto(head));
 
         self.current = head;
-        let repeats = u64::from(self.outlook.graph.program.unions[union].repeats.unwrap_or(1));
-        self.leave_if(count, Condition::Ge, Arg::Const(repeats), bad);
-        self.op(Op::Alu { op: AluOp::Add, dst: count, left: count, right: Arg::Const(1) });
-        let shapes = self.shapes(first.scope, union, here);
+        self.one_more_member(&group);
+        let shapes = self.shapes(&group, here);
         self.turn(&group, &shapes, here);
         self.step(&group, head, counts, here);
         self.current = bad;
@@ -100,6 +102,28 @@ impl Specialiser<'_> {
         let state = self.behind(&group, here);
         let block = self.block_for(here.decision, state);
         self.end(End::Goto(block));
+    }
+
+    /// Goes on in a new block only if one more member may come.
+    fn one_more_member(&mut self, group: &Loop) {
+        let (count, repeats) = (group.count, Arg::Const(self.repeats(group)));
+        match group.options {
+            Some(Turns::Fuelled { fuel, most, .. }) => {
+                let known = self.unlinked(count);
+                self.leave_if(known, Condition::Ge, repeats, group.bad);
+                self.count_unknown(count);
+                self.burn(fuel, most, group.bad);
+            }
+            Some(Turns::Counted(_)) | None => {
+                self.leave_if(count, Condition::Ge, repeats, group.bad);
+                self.op(Op::Alu { op: AluOp::Add, dst: count, left: count, right: Arg::Const(1) });
+            }
+        }
+    }
+
+    /// How many members may follow each other.
+    fn repeats(&self, group: &Loop) -> u64 {
+        u64::from(self.outlook.graph.program.unions[group.union].repeats.unwrap_or(1))
     }
 
     /// Where the kinds of a group's members lead: by the first member's selector, which all members share.
@@ -113,13 +137,15 @@ impl Specialiser<'_> {
     }
 
     /// Members alike in all that their code does come together, unless rules ask for them by name.
-    fn shapes(&self, scope: Scope, union: UnionId, here: &Here) -> Vec<Shape> {
+    fn shapes(&self, group: &Loop, here: &Here) -> Vec<Shape> {
         let mut shapes: Vec<(String, Shape)> = Vec::new();
-        for (value, member) in self.member_values(union) {
+        for (value, member) in self.member_values(group.union) {
             let header = self.outlook.graph.header(member);
             let mut key = shape_key(header);
-            if self.asked_for((scope, member), here) {
+            if !self.items_of((group.scope, member), here).is_empty() {
                 key.push_str(&header.name);
+            } else if let (Some(options), Some(_)) = (&header.options, group.options) {
+                key.push_str(&options_key(options));
             }
             match shapes.iter_mut().find(|(known, _)| *known == key) {
                 Some((_, shape)) => shape.members.push((value, member)),
@@ -131,10 +157,6 @@ impl Specialiser<'_> {
         shapes.into_iter().map(|(_, shape)| shape).collect()
     }
 
-    fn asked_for(&self, header: Scoped, here: &Here) -> bool {
-        !self.items_of(header, here).is_empty()
-    }
-
     fn items_of(&self, header: Scoped, here: &Here) -> Vec<ItemId> {
         let items = here.needs.items.iter().map(ItemId::new);
         items.filter(|&item| self.owner(item).is_some_and(|place| place.scoped() == header)).collect()
@@ -142,7 +164,7 @@ impl Specialiser<'_> {
 
     pub(super) fn owner(&self, item: ItemId) -> Option<Place> {
         match &self.outlook.rules.items[item] {
-            Item::Header(place) => Some(*place),
+            Item::Header(place) | Item::Option { place, .. } | Item::BrokenOptions(place) => Some(*place),
             Item::Part(part) => Some(part.place),
             Item::Member { .. } => None,
         }
@@ -159,6 +181,9 @@ impl Specialiser<'_> {
                     place.scope == group.scope && members.contains(&place.header)
                 }
                 Item::Member { scope, union, .. } => (*scope, *union) == (group.scope, group.union),
+                Item::Option { place, .. } | Item::BrokenOptions(place) => {
+                    place.scope == group.scope && self.may_have_options_in(place.header, members)
+                }
             })
             .collect()
     }
@@ -173,10 +198,16 @@ impl Specialiser<'_> {
     }
 
     fn start_values(&mut self, group: &mut Loop, here: &Here) {
+        let items = self.group_items(group, here);
         self.op(Op::Copy { dst: group.count, src: Arg::Const(0) });
-        for item in self.group_items(group, here) {
+        if items.iter().any(|&item| self.outlook.rules.items[item].in_options_of().is_some()) {
+            self.start_options(group);
+        }
+        for item in items {
             self.store_absent(item);
+            let members = &self.outlook.graph.program.unions[group.union].members;
             if let Some(place) = self.owner(item)
+                && members.contains(&place.header)
                 && !group.seen.contains_key(&place.header)
             {
                 let dst = self.value(format!("{}.count", self.outlook.graph.header(place.header).name));
@@ -190,15 +221,48 @@ impl Specialiser<'_> {
         }
     }
 
+    /// Counts the options of all lists together: were each list counted by itself, the verifier would walk each turn of
+    /// it in each turn of the group.
+    fn start_options(&mut self, group: &mut Loop) {
+        let (turns, fuel) = (self.value("option.turns"), self.value("fuel"));
+        self.forget(turns, Arg::Const(0), FLAG);
+        self.forget(group.count, Arg::Const(0), FLAG);
+        self.op(Op::Copy { dst: fuel, src: Arg::Const(0) });
+        let most = self.repeats(group) + Options::MOST as u64;
+        group.options = Some(Turns::Fuelled { turns, fuel, most });
+    }
+
     fn group_slots(&self, group: &Loop, here: &Here) -> Vec<SlotId> {
         let members = &self.outlook.graph.program.unions[group.union].members;
         self.needed_slots(here, |slot| match slot {
             Slot::Bytes { place, .. }
             | Slot::Payload { place, .. }
+            | Slot::HeaderLength(place)
             | Slot::PayloadLength(place)
             | Slot::Truncated(place) => place.scope == group.scope && members.contains(&place.header),
             Slot::Member { scope, union, .. } => (*scope, *union) == (group.scope, group.union),
+            Slot::OptionLength { place, .. } | Slot::OptionBytes { place, .. } => {
+                place.scope == group.scope && self.may_have_options_in(place.header, members)
+            }
         })
+    }
+
+    /// Whether the options of `header` may stand in the lists of one of `members`.
+    fn may_have_options_in(&self, header: HeaderId, members: &[HeaderId]) -> bool {
+        self.outlook.graph.option_holders(header).any(|holder| members.contains(&holder))
+    }
+
+    /// What is asked of the option list of a member of that kind.
+    fn asked_of_list(&self, group: &Loop, member: HeaderId, here: &Here) -> Vec<Asked> {
+        let items = here.needs.items.iter().map(ItemId::new);
+        let asked = items.filter_map(|item| {
+            let place = self.outlook.rules.items[item].in_options_of()?;
+            let may = place.scope == group.scope && self.may_have_options_in(place.header, &[member]);
+            let is_one = place.header == member && place.index != Place::LAST;
+            let only = group.seen.get(&member).filter(|_| is_one).map(|&seen| (seen, u64::from(place.index)));
+            may.then_some(Asked { item, only })
+        });
+        asked.collect()
     }
 
     /// One member: dispatches by its kind.
@@ -254,6 +318,11 @@ impl Specialiser<'_> {
     fn record(&mut self, group: &Loop, shape: &Shape, parsing: &mut Parsing<'_>, here: &Here) {
         self.record_as_member(group, shape, parsing, here);
         let header = shape.members[0].1;
+        if let Some(turns) = group.options {
+            let asked = self.asked_of_list(group, header, here);
+            self.start_last(header, &asked);
+            self.read_options(parsing, asked, turns, here);
+        }
         let Some(&seen) = group.seen.get(&header) else { return };
         let mut places: Vec<Place> = self
             .items_of((group.scope, header), here)
@@ -283,10 +352,21 @@ impl Specialiser<'_> {
         self.forget(seen, Arg::Value(seen), FLAG);
     }
 
+    /// What was stored of the options of the last of its kind is no more: here is another.
+    fn start_last(&mut self, member: HeaderId, asked: &[Asked]) {
+        for &Asked { item, .. } in asked {
+            let place = self.outlook.rules.items[item].in_options_of();
+            if place.is_some_and(|place| place.header == member && place.index == Place::LAST) {
+                self.store_absent(item);
+            }
+        }
+    }
+
     /// Stores the member in place of those of its kind before it.
     fn record_last(&mut self, group: &Loop, place: Place, parsing: &Parsing<'_>, here: &Here) {
         for item in self.items_of(place.scoped(), here) {
-            if self.owner(item) == Some(place) {
+            let is_option = self.outlook.rules.items[item].in_options_of().is_some();
+            if self.owner(item) == Some(place) && !is_option {
                 self.store_absent(item);
             }
         }
@@ -299,6 +379,7 @@ impl Specialiser<'_> {
     fn record_instance(&mut self, parsing: &mut Parsing<'_>, here: &Here) {
         let mut items = self.items_of(parsing.place.scoped(), here);
         items.retain(|&item| self.owner(item) == Some(parsing.place));
+        items.retain(|&item| self.outlook.rules.items[item].in_options_of().is_none());
         for item in items {
             self.store_presence(parsing, item, here);
         }
@@ -320,7 +401,7 @@ impl Specialiser<'_> {
     pub(super) fn store_presence(&mut self, parsing: &mut Parsing<'_>, item: ItemId, here: &Here) {
         let part: Option<Part> = match &self.outlook.rules.items[item] {
             Item::Part(part) => Some(part.clone()),
-            Item::Header(_) | Item::Member { .. } => None,
+            Item::Header(_) | Item::Member { .. } | Item::Option { .. } | Item::BrokenOptions(_) => None,
         };
         let join = self.new_block();
         let before = parsing.clone();
@@ -372,8 +453,9 @@ impl Specialiser<'_> {
     fn at_index(&mut self, group: &Loop, index: Option<u8>, then: impl FnOnce(&mut Self)) {
         let Some(index) = index else { return then(self) };
         let (this, other) = (self.new_block(), self.new_block());
+        let left = if group.options.is_some() { self.unlinked(group.count) } else { group.count };
         let (condition, width, right) = (Condition::Eq, Width::W64, Arg::Const(u64::from(index) + 1));
-        self.end(End::Branch { condition, width, left: group.count, right, then: this, otherwise: other });
+        self.end(End::Branch { condition, width, left, right, then: this, otherwise: other });
         self.current = this;
         then(self);
         self.end(End::Goto(other));
@@ -446,7 +528,7 @@ impl Specialiser<'_> {
     }
 
     /// A copy that the verifier does not connect with `value`: what tests of it find out must not tell turns apart.
-    fn unlinked(&mut self, value: Value) -> Value {
+    pub(super) fn unlinked(&mut self, value: Value) -> Value {
         let copy = self.value("");
         self.op(Op::Alu { op: AluOp::Or, dst: copy, left: value, right: Arg::Const(0) });
         copy
@@ -551,4 +633,11 @@ fn shape_key(header: &Header) -> String {
         header.needs,
         part(header.length.as_ref())
     )
+}
+
+/// A text that members share whose option lists are read alike.
+fn options_key(options: &Options) -> String {
+    let layout: Vec<_> = options.fields.iter().map(|field| (field.bits, field.position.clone())).collect();
+    let Options { kind, length, end, pad, .. } = options;
+    format!("{layout:?} {kind} {} {end:?} {pad:?}", condition_key(length))
 }

@@ -14,7 +14,9 @@ mod follow;
 mod generalise;
 mod group;
 mod number;
+mod options;
 mod parse;
+mod parts;
 mod state;
 mod test;
 
@@ -67,14 +69,16 @@ fn specialise(
     let graph = Graph::new(program);
     let decisions = build_decisions(rules);
     let tests = decisions.steps.values().filter(|(step, _)| matches!(step, Step::Test { .. })).count();
-    let counts =
-        rules.counters || decisions.steps.values().any(|(step, _)| matches!(step, Step::Count { .. }));
+    let counts = rules.counters
+        || !rules.on.is_empty()
+        || decisions.steps.values().any(|(step, _)| matches!(step, Step::Count { .. }));
     let flow = Flow {
         name: rules.name.clone(),
         span: rules.span,
         blocks: PrimaryMap::new(),
         values: PrimaryMap::new(),
         cells: PrimaryMap::new(),
+        on: rules.on.clone(),
         counters: rules.counters,
         rules: rules.rules.rules().len() as u32,
         hide_tests: sparing || tests > MANY_TESTS,
@@ -282,6 +286,7 @@ impl<'a> Specialiser<'a> {
             Pending::Group { first, union, enclosed, counts } => {
                 self.parse_group(first, union, enclosed, counts, &here)
             }
+            Pending::Options { place, enclosed } => self.parse_options(place, enclosed, &here),
             Pending::Stored { item } => self.recall(item, &here),
         }
     }

@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 
 use cranelift_entity::EntityRef;
 use pktc_bpf::{AluOp, Condition, Size, Width};
-use pktc_semantics::typed::{Expr, ExprKind, FieldIndex, Header, HeaderId, Scope};
+use pktc_semantics::typed::{Expr, FieldIndex, Header, HeaderId, Scope};
 
 use super::bounds::{
     LONGEST_HEADER, least, longest, most, own_end, selects_by_payload, shortest, static_length,
@@ -17,13 +17,33 @@ use super::state::{Counts, Pending, State};
 use super::{Here, Specialiser};
 use crate::flow::{Arg, Block, End, Op, Value};
 use crate::layout::{condition_key, conditional_groups, low_bits};
-use crate::rule::{Item, ItemId, Part, Place, Slot, SlotId};
+use crate::rule::{Item, ItemId, Part, Place, Reach, Slot, SlotId};
 
 /// Loads of the header at the cursor that are already made on this way.
 #[derive(Clone, Default)]
 pub(super) struct Loaded(HashMap<(u32, Size), Value>);
 
-impl Parsing<'_> {
+impl<'h> Parsing<'h> {
+    /// A header of which nothing is known.
+    pub(super) fn new(place: Place, header: &'h Header) -> Self {
+        Parsing {
+            place,
+            header,
+            needs: None,
+            enclosed: false,
+            base: None,
+            checked: 0,
+            loaded: Loaded::default(),
+            length: Arg::Const(0),
+            end_matters: false,
+            content: None,
+            guarded: Vec::new(),
+            decided: Vec::new(),
+            behind: Vec::new(),
+            wanted: Vec::new(),
+        }
+    }
+
     /// Whether it is known that `condition` holds, or that it does not.
     pub(super) fn is_decided(&self, condition: &Expr) -> Option<bool> {
         if self.decided.is_empty() {
@@ -50,6 +70,8 @@ pub(super) struct Parsing<'h> {
     pub(super) needs: Option<u32>,
     /// Whether `left` holds.
     pub(super) enclosed: bool,
+    /// Where it starts, behind the cursor; none: there.
+    pub(super) base: Option<Value>,
     /// Bytes from its start that are known to exist.
     pub(super) checked: u32,
     pub(super) loaded: Loaded,
@@ -68,11 +90,8 @@ pub(super) struct Parsing<'h> {
     pub(super) wanted: Vec<(u32, Size, SlotId)>,
 }
 
-/// So many parts of one header split the way.
-const FEW_PARTS: usize = 4;
-
 /// Headers of at most that length lie, with what is read behind them, in what any access strategy reaches.
-const NEAR: u64 = 64;
+pub(super) const NEAR: u64 = 64;
 
 impl<'a> Specialiser<'a> {
     pub(super) fn parse_header(&mut self, place: Place, enclosed: bool, counts: Counts, here: &Here) {
@@ -103,7 +122,7 @@ impl<'a> Specialiser<'a> {
         }
         let asked = here.needs.items.iter().any(|item| self.owner(ItemId::new(item)) == Some(place));
         let malformed = here.needs.ask_malformed(place.scope, place.header);
-        let lengths = [Slot::PayloadLength(place), Slot::Truncated(place)];
+        let lengths = [Slot::HeaderLength(place), Slot::PayloadLength(place), Slot::Truncated(place)];
         if asked || malformed || !self.needed_slots(here, |slot| lengths.contains(slot)).is_empty() {
             return None;
         }
@@ -128,22 +147,20 @@ impl<'a> Specialiser<'a> {
             self.needed_slots(here, |slot| matches!(slot, Slot::Bytes { place: of, .. } if *of == place));
         let wanted = wanted.into_iter().filter_map(|id| match self.outlook.rules.slots[id] {
             Slot::Bytes { offset, size, .. } => Some((offset, size, id)),
-            Slot::Payload { .. } | Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. } => None,
+            Slot::Payload { .. }
+            | Slot::HeaderLength(_)
+            | Slot::PayloadLength(_)
+            | Slot::Truncated(_)
+            | Slot::Member { .. }
+            | Slot::OptionLength { .. }
+            | Slot::OptionBytes { .. } => None,
         });
         Parsing {
-            place,
-            header: self.outlook.graph.header(place.header),
             needs: self.outlook.graph.program.needs(place.header, place.scope),
             enclosed,
-            checked: 0,
-            loaded: Loaded::default(),
-            length: Arg::Const(0),
             end_matters: self.end_matters(place, here),
-            content: None,
-            guarded: Vec::new(),
-            decided: Vec::new(),
-            behind: Vec::new(),
             wanted: wanted.collect(),
+            ..Parsing::new(place, self.outlook.graph.header(place.header))
         }
     }
 
@@ -151,8 +168,11 @@ impl<'a> Specialiser<'a> {
     fn end_matters(&self, place: Place, here: &Here) -> bool {
         let behind = |slot: &Slot| match slot {
             Slot::Payload { place: of, .. } => *of == place,
-            Slot::PayloadLength(of) | Slot::Truncated(of) => *of == place,
-            Slot::Bytes { .. } | Slot::Member { .. } => false,
+            Slot::HeaderLength(of) | Slot::PayloadLength(of) | Slot::Truncated(of) => *of == place,
+            Slot::Bytes { .. }
+            | Slot::Member { .. }
+            | Slot::OptionLength { .. }
+            | Slot::OptionBytes { .. } => false,
         };
         let follows = |next: usize| {
             let (counts, taken) = (Vec::new(), Vec::new());
@@ -160,7 +180,11 @@ impl<'a> Specialiser<'a> {
             self.outlook.matters(&follow, &here.needs, &here.rest.opened)
         };
         let header = self.outlook.graph.header(place.header);
-        !self.needed_slots(here, behind).is_empty() || (0..header.next.len()).any(follows)
+        let by_length = |(_, part): &(ItemId, Part)| matches!(part.reach, Reach::Whole { .. });
+        !self.needed_slots(here, behind).is_empty()
+            || self.needed_parts(place, here).iter().any(by_length)
+            || !self.needed_options(place, here).is_empty()
+            || (0..header.next.len()).any(follows)
     }
 
     /// Where the parse goes on when the header at `place` is malformed.
@@ -271,7 +295,9 @@ impl<'a> Specialiser<'a> {
         let Some(length) = &header.length else {
             let whole = parsing.needs.is_none();
             return if whole || parsing.end_matters {
-                self.length_of_fields(parsing, here)
+                let length = self.header_values(parsing.place).length;
+                self.length_of_fields(parsing, length, here);
+                Arg::Value(length)
             } else {
                 Arg::Const(fixed)
             };
@@ -301,6 +327,9 @@ impl<'a> Specialiser<'a> {
         self.current = cut;
         let dst = self.header_values(parsing.place).length;
         self.op(Op::Remaining { dst });
+        if parsing.enclosed {
+            self.at_most(dst, self.left);
+        }
         self.end(End::Goto(join));
         self.current = join;
         (parsing.checked, parsing.loaded) = (checked, loaded);
@@ -337,7 +366,8 @@ impl<'a> Specialiser<'a> {
         self.current = otherwise;
     }
 
-    fn length_of_fields(&mut self, parsing: &mut Parsing<'_>, here: &Here) -> Arg {
+    /// `dst` = how many bytes the fields take that are there.
+    pub(super) fn length_of_fields(&mut self, parsing: &mut Parsing<'_>, dst: Value, here: &Here) {
         let header = parsing.header;
         let fixed = u64::from(header.fixed_bytes);
         let groups = conditional_groups(header);
@@ -354,10 +384,8 @@ impl<'a> Specialiser<'a> {
             self.current = join;
         }
         // A sum that grows tells no bound of itself.
-        let length = self.header_values(parsing.place).length;
         let right = Arg::Const(low_bits(64 - longest(header).leading_zeros()));
-        self.op(Op::Alu { op: AluOp::And, dst: length, left: sum, right });
-        Arg::Value(length)
+        self.op(Op::Alu { op: AluOp::And, dst, left: sum, right });
     }
 
     /// Notes that the header is present: loads what is needed of it, and makes what follows it pending.
@@ -372,11 +400,13 @@ impl<'a> Specialiser<'a> {
             self.load_slots(parsing, item, here);
         }
         self.load_lengths(parsing, here);
-        let follows: Vec<Pending> = (0..parsing.header.next.len())
-            .map(|next| {
-                let (enclosed, counts) = (parsing.enclosed, counts.clone());
+        let enclosed = parsing.enclosed;
+        let options = parsing.header.options.iter().map(|_| Pending::Options { place, enclosed });
+        let follows: Vec<Pending> = options
+            .chain((0..parsing.header.next.len()).map(|next| {
+                let counts = counts.clone();
                 Pending::Follow { place, next, enclosed, counts, taken: Vec::new() }
-            })
+            }))
             .filter(|follow| self.outlook.matters(follow, &here.needs, &state.opened))
             .collect();
         if follows.is_empty() {
@@ -419,7 +449,12 @@ impl<'a> Specialiser<'a> {
                         Arg::Value(base) => self.op(Op::ReadAt { dst, base, offset, size }),
                     }
                 }
-                Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. } => {}
+                Slot::HeaderLength(_)
+                | Slot::PayloadLength(_)
+                | Slot::Truncated(_)
+                | Slot::Member { .. }
+                | Slot::OptionLength { .. }
+                | Slot::OptionBytes { .. } => {}
             }
         }
     }
@@ -433,174 +468,6 @@ impl<'a> Specialiser<'a> {
     pub(super) fn needed_slots(&self, here: &Here, wanted: impl Fn(&Slot) -> bool) -> Vec<SlotId> {
         let slots = here.needs.slots.iter().map(SlotId::new);
         slots.filter(|&slot| wanted(&self.outlook.rules.slots[slot])).collect()
-    }
-
-    fn needed_parts(&self, place: Place, here: &Here) -> Vec<(ItemId, Part)> {
-        let items = here.needs.items.iter().map(ItemId::new);
-        items
-            .filter_map(|id| match &self.outlook.rules.items[id] {
-                Item::Part(part) if part.place == place => Some((id, part.clone())),
-                Item::Part(_) | Item::Header(_) | Item::Member { .. } => None,
-            })
-            .collect()
-    }
-
-    /// Finds out which parts are there. A few split the way; many would split it into too many, so which are there
-    /// is stored.
-    fn resolve_parts(
-        &mut self,
-        parts: &[(ItemId, Part)],
-        mut parsing: Parsing<'_>,
-        mut state: State,
-        here: &Here,
-    ) {
-        if parts.len() <= FEW_PARTS {
-            return self.split_by_parts(parts, parsing, state, here);
-        }
-        for &(item, _) in parts {
-            self.store_absent(item);
-            for slot in self.needed_slots(here, |slot| hangs_on(slot, item)) {
-                self.clear_slot(slot);
-            }
-            state.pending.push(Pending::Stored { item });
-        }
-        parts.iter().for_each(|&(item, _)| self.store_presence(&mut parsing, item, here));
-        let block = self.block_for(here.decision, state);
-        self.end(End::Goto(block));
-    }
-
-    /// Splits the way for each part that may or may not be there.
-    fn split_by_parts(
-        &mut self,
-        parts: &[(ItemId, Part)],
-        mut parsing: Parsing<'_>,
-        state: State,
-        here: &Here,
-    ) {
-        let Some(((item, part), others)) = parts.split_first() else {
-            let block = self.block_for(here.decision, state);
-            return self.end(End::Goto(block));
-        };
-        let (absent, mut without) = (self.new_block(), parsing.clone());
-        self.take_part(&mut parsing, *item, part, absent, here);
-        if let Some(when) = &part.when {
-            parsing.decided.extend(decided(when, true));
-            if parsing.needs.is_none() && !part.in_payload {
-                // All of the header is there, so only the condition can be false.
-                without.decided.extend(decided(when, false));
-            }
-        }
-        let mut with = state.clone();
-        with.present.insert(item.index());
-        self.split_by_parts(others, parsing, with, here);
-        self.current = absent;
-        self.split_by_parts(others, without, state, here);
-    }
-
-    /// Goes on in a new block only if `part` is there, with its slots loaded.
-    pub(super) fn take_part(
-        &mut self,
-        parsing: &mut Parsing<'_>,
-        item: ItemId,
-        part: &Part,
-        absent: Block,
-        here: &Here,
-    ) {
-        if let Some(when) = &part.when {
-            let there = self.new_block();
-            self.own_condition(parsing, when, there, absent, here);
-            self.current = there;
-        }
-        if part.in_payload {
-            return self.take_payload(parsing, item, part.end, absent, here);
-        }
-        if part.end > parsing.checked {
-            self.must_fit(parsing, Arg::Const(u64::from(part.end)), absent);
-            parsing.checked = part.end;
-        }
-        self.load_slots(parsing, item, here);
-    }
-
-    /// The same for the first `end` bytes behind the header.
-    fn take_payload(
-        &mut self,
-        parsing: &mut Parsing<'_>,
-        item: ItemId,
-        end: u32,
-        absent: Block,
-        here: &Here,
-    ) {
-        self.at_payload(parsing, end, absent, here, |this, parsing| this.load_slots(parsing, item, here));
-    }
-
-    /// Goes on in a new block only if there are `end` bytes behind the header: there `read` may read them, behind
-    /// `parsing.length`, and nothing else.
-    pub(super) fn at_payload(
-        &mut self,
-        parsing: &mut Parsing<'_>,
-        end: u32,
-        absent: Block,
-        here: &Here,
-        read: impl FnOnce(&mut Self, &mut Parsing<'_>),
-    ) {
-        if let Some(content) = self.content(parsing, here) {
-            let right = self.sum(parsing.length, u64::from(end));
-            self.leave_if(content, Condition::Slt, right, absent);
-        }
-        if longest(parsing.header) > NEAR {
-            return self.far_from(parsing, parsing.length, end, absent, here, read);
-        }
-        let ok = self.new_block();
-        let (base, bytes) = match parsing.length {
-            Arg::Const(length) => (None, Arg::Const(length + u64::from(end))),
-            Arg::Value(length) => (Some(length), Arg::Const(u64::from(end))),
-        };
-        self.end(End::Check { base, bytes, ok, short: absent });
-        self.current = ok;
-        read(self, parsing);
-    }
-
-    /// Goes on in a new block only if there are `end` bytes `distance` behind the cursor, which may be farther than
-    /// what can be reached from there: goes there for `read`, for which the header is 0 bytes long, and back.
-    pub(super) fn far_from(
-        &mut self,
-        parsing: &mut Parsing<'_>,
-        distance: Arg,
-        end: u32,
-        absent: Block,
-        here: &Here,
-        read: impl FnOnce(&mut Self, &mut Parsing<'_>),
-    ) {
-        let position = self.value("position");
-        self.op(Op::Position { dst: position });
-        self.op(Op::Advance { by: distance });
-        let (there, ok, missing, back) =
-            (self.new_block(), self.new_block(), self.new_block(), self.new_block());
-        self.end(End::Goto(there));
-        self.current = there;
-        self.end(End::Check { base: None, bytes: Arg::Const(u64::from(end)), ok, short: missing });
-        let bytes = Arg::Const(u64::from(parsing.checked));
-        // The header was there before, so going back cannot fail.
-        let lost = self.block_for(here.decision, State { cursor: None, ..here.rest.clone() });
-        self.current = missing;
-        self.end(End::Seek { position, bytes, ok: absent, short: lost });
-        self.current = ok;
-        let header = std::mem::replace(&mut parsing.length, Arg::Const(0));
-        read(self, parsing);
-        parsing.length = header;
-        self.end(End::Seek { position, bytes, ok: back, short: lost });
-        self.current = back;
-    }
-
-    fn sum(&mut self, left: Arg, right: u64) -> Arg {
-        match left {
-            Arg::Const(left) => Arg::Const(left + right),
-            Arg::Value(left) => {
-                let dst = self.value("");
-                self.op(Op::Alu { op: AluOp::Add, dst, left, right: Arg::Const(right) });
-                Arg::Value(dst)
-            }
-        }
     }
 
     /// How many bytes from the header's start on are claimed for header and content, by itself and by what
@@ -654,14 +521,16 @@ impl<'a> Specialiser<'a> {
     /// Computes the needed lengths of the header's payload.
     pub(super) fn load_lengths(&mut self, parsing: &mut Parsing<'_>, here: &Here) {
         let place = parsing.place;
-        let of_place = |slot: &Slot| *slot == Slot::PayloadLength(place) || *slot == Slot::Truncated(place);
-        for slot in self.needed_slots(here, of_place) {
+        let lengths = [Slot::HeaderLength(place), Slot::PayloadLength(place), Slot::Truncated(place)];
+        for slot in self.needed_slots(here, |slot| lengths.contains(slot)) {
             let dst = self.slot(slot);
-            if matches!(self.outlook.rules.slots[slot], Slot::Truncated(_)) {
-                self.truncated(dst, parsing, here);
-            } else {
-                let content = self.content(parsing, here);
-                self.payload_length(dst, content, parsing.length);
+            match self.outlook.rules.slots[slot] {
+                Slot::HeaderLength(_) => self.forget(dst, parsing.length, LONGEST_HEADER),
+                Slot::Truncated(_) => self.truncated(dst, parsing, here),
+                _ => {
+                    let content = self.content(parsing, here);
+                    self.payload_length(dst, content, parsing.length);
+                }
             }
         }
     }
@@ -751,7 +620,10 @@ impl<'a> Specialiser<'a> {
             Some(&(_, _, slot)) => self.slot(slot),
             None => self.value(""),
         };
-        self.op(Op::Read { dst, offset, size });
+        self.op(match parsing.base {
+            Some(base) => Op::ReadAt { dst, base, offset, size },
+            None => Op::Read { dst, offset, size },
+        });
         parsing.loaded.0.insert((offset, size), dst);
         dst
     }
@@ -759,15 +631,11 @@ impl<'a> Specialiser<'a> {
 
 /// Whether `slot` is bytes that are there where `item` is.
 pub(super) fn hangs_on(slot: &Slot, item: ItemId) -> bool {
-    matches!(slot, Slot::Bytes { item: of, .. } | Slot::Payload { item: of, .. } if *of == item)
-}
-
-/// What is known of `condition` and its parts where it holds, or does not.
-fn decided(condition: &Expr, holds: bool) -> Vec<(String, bool)> {
-    match &condition.kind {
-        ExprKind::Not(inner) => decided(inner, !holds),
-        ExprKind::And(parts) if holds => parts.iter().flat_map(|part| decided(part, true)).collect(),
-        ExprKind::Or(parts) if !holds => parts.iter().flat_map(|part| decided(part, false)).collect(),
-        _ => vec![(condition_key(condition), holds)],
+    match slot {
+        Slot::Bytes { item: of, .. }
+        | Slot::Payload { item: of, .. }
+        | Slot::OptionLength { item: of, .. }
+        | Slot::OptionBytes { item: of, .. } => *of == item,
+        Slot::HeaderLength(_) | Slot::PayloadLength(_) | Slot::Truncated(_) | Slot::Member { .. } => false,
     }
 }

@@ -38,6 +38,8 @@ pub(super) enum Pending {
     Follow { place: Place, next: usize, enclosed: bool, counts: Counts, taken: Vec<Scoped> },
     /// A member of a repeating union was selected and starts at the cursor.
     Group { first: Place, union: UnionId, enclosed: bool, counts: Counts },
+    /// A header is present; its option list is to be read.
+    Options { place: Place, enclosed: bool },
     /// Whether the item is there is in a value.
     Stored { item: ItemId },
 }
@@ -46,7 +48,9 @@ impl Pending {
     /// The header that the cursor must stand at to go on with it.
     pub(super) fn at(&self) -> Option<Place> {
         match self {
-            Pending::Header { place, .. } | Pending::Follow { place, .. } => Some(*place),
+            Pending::Header { place, .. }
+            | Pending::Follow { place, .. }
+            | Pending::Options { place, .. } => Some(*place),
             Pending::Group { first, .. } => Some(*first),
             Pending::Stored { .. } => None,
         }
@@ -72,7 +76,17 @@ impl Outlook<'_> {
                 .members
                 .iter()
                 .any(|&member| self.leads_to_header(pending, (*scope, member))),
+            Item::Option { place, .. } | Item::BrokenOptions(place) => self.leads_to_options(pending, *place),
         }
+    }
+
+    fn leads_to_options(&self, pending: &Pending, wanted: Place) -> bool {
+        if let Pending::Options { place, .. } = pending {
+            return *place == wanted;
+        }
+        let holders = &self.graph.header(wanted.header).options_from;
+        self.leads_to_place(pending, wanted)
+            || holders.iter().any(|&holder| self.leads_to_header(pending, (wanted.scope, holder)))
     }
 
     fn leads_to_place(&self, pending: &Pending, wanted: Place) -> bool {
@@ -113,7 +127,7 @@ impl Outlook<'_> {
                 let members = &self.graph.program.unions[*union].members;
                 members.iter().map(|&member| (first.scope, member)).collect()
             }
-            Pending::Stored { .. } => Vec::new(),
+            Pending::Options { .. } | Pending::Stored { .. } => Vec::new(),
         }
     }
 

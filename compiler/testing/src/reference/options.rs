@@ -20,8 +20,15 @@ pub(crate) struct Found {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct List {
     pub(crate) options: Vec<Found>,
-    /// It was left before its end, because an option was cut or too short.
+    /// It was left before its end, because an option was cut or too short, or one too many.
     pub(crate) is_broken: bool,
+}
+
+impl List {
+    /// How many options were read, whole or not.
+    pub(crate) fn begun(&self) -> usize {
+        self.options.len() + usize::from(self.is_broken)
+    }
 }
 
 /// The bytes of a present header's option list; none if it is cut short.
@@ -30,14 +37,16 @@ pub(crate) fn list_bytes<'a>(view: &View<'a>) -> Option<(usize, &'a [u8])> {
     Some((start, view.bytes.get(start..end)?))
 }
 
-/// Reads the option list of a present header.
-pub(crate) fn read(view: &View<'_>, declared: &Options) -> List {
+/// Reads the option list of a present header, in front of which `before` options were read in lists that count together
+/// with it.
+pub(crate) fn read(view: &View<'_>, declared: &Options, before: usize) -> List {
     let mut list = List::default();
     let Some((first, bytes)) = list_bytes(view) else { return list };
     let mut at = 0;
     while at < bytes.len() {
         let own = Own { declared, bytes: &bytes[at..] };
-        let Some(kind) = own.field(declared.kind) else {
+        let may_follow = before + list.options.len() < Options::MOST;
+        let Some(kind) = own.field(declared.kind).filter(|_| may_follow) else {
             list.is_broken = true;
             return list;
         };

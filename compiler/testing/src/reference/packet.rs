@@ -129,11 +129,21 @@ impl<'a> Packet<'a> {
             }
         };
         holders.sort_by_key(|node| node.start);
-        let read = |node: &Node| {
-            let declared = self.program.headers[node.header].options.as_ref();
-            declared.map(|declared| options::read(&self.view(node), declared))
+        holders.into_iter().filter_map(|node| Some((node, self.list(node)?))).collect()
+    }
+
+    /// The option list of a present header. Those of members of a repeating union count together.
+    fn list(&self, node: &Node) -> Option<List> {
+        let declared = self.program.headers[node.header].options.as_ref()?;
+        let repeating = self.program.unions.values().filter(|union| union.repeats.is_some());
+        let unions: Vec<_> = repeating.filter(|union| union.members.contains(&node.header)).collect();
+        let is_before = |other: &&Node| {
+            let alike = unions.iter().any(|union| union.members.contains(&other.header));
+            other.scope == node.scope && alike
         };
-        holders.into_iter().filter_map(|node| Some((node, read(node)?))).collect()
+        let lists = self.path(node.parent).filter(is_before).filter_map(|other| self.list(other));
+        let before = lists.map(|list| list.begun()).sum();
+        Some(options::read(&self.view(node), declared, before))
     }
 
     fn option(&self, option: OptionRef, ask: OptionAsk, base: Scope) -> Option<Operand> {
