@@ -1,6 +1,6 @@
 //! Puts the blocks in a row. The order is the given one, cold blocks last; but a branch's fall-through side
-//! follows it wherever it is still free to. Branches are never inverted: the verifier walks the fall-through
-//! side first, and both how well it prunes and how many branches it keeps pending (at most 8192) hang on that.
+//! follows it wherever it is still free to, else its other side, and the branch is inverted. Not in long programs: the
+//! verifier walks the fall-through side first, and how many branches it keeps pending (at most 8192) hangs on that.
 
 use cranelift_entity::SecondaryMap;
 use pktc_bpf::Insn;
@@ -87,26 +87,37 @@ fn order(function: &mut MachineFunction, wanted: &[VBlockId]) -> Vec<VBlockId> {
     let mut order = Vec::with_capacity(function.blocks.len());
     let kept = wanted.iter().copied().filter(|&id| keep[id]);
     let (cold, warm): (Vec<_>, Vec<_>) = kept.partition(|&id| function.blocks[id].cold && id != entry());
-    for mut id in warm.into_iter().chain(cold) {
-        while !std::mem::replace(&mut placed[id], true) {
+    for id in warm.into_iter().chain(cold) {
+        let mut next = Some(id).filter(|&id| !placed[id]);
+        while let Some(id) = next {
+            placed[id] = true;
             order.push(id);
-            let free =
-                |next: VBlockId| !placed[next] && function.blocks[id].cold == function.blocks[next].cold;
-            match function.blocks[id].end {
-                End::Branch { fallthrough, .. } if free(fallthrough) => id = fallthrough,
-                End::Branch { test, taken, fallthrough } if may_invert && free(taken) => {
-                    if let Some(condition) = test.condition.inverse() {
-                        let test = Test { condition, ..test };
-                        function.blocks[id].end =
-                            End::Branch { test, taken: fallthrough, fallthrough: taken };
-                        id = taken;
-                    }
-                }
-                End::Goto(_) | End::Branch { .. } | End::Exit => {}
-            }
+            next = follower(function, id, may_invert, |next| !placed[next]);
         }
     }
     order
+}
+
+/// What stands best right behind the block `id` of what is still `free` to: of a branch one side, which then is the
+/// one that it falls through to.
+fn follower(
+    function: &mut MachineFunction,
+    id: VBlockId,
+    may_invert: bool,
+    free: impl Fn(VBlockId) -> bool,
+) -> Option<VBlockId> {
+    let End::Branch { test, taken, fallthrough } = function.blocks[id].end else { return None };
+    let cold = function.blocks[id].cold;
+    let free = |next| free(next) && function.blocks[next].cold == cold;
+    if free(fallthrough) {
+        return Some(fallthrough);
+    }
+    if !may_invert || !free(taken) {
+        return None;
+    }
+    let test = Test { condition: test.condition.inverse()?, ..test };
+    function.blocks[id].end = End::Branch { test, taken: fallthrough, fallthrough: taken };
+    Some(taken)
 }
 
 /// Where a block goes without a jump of its own, if it stands right before that.

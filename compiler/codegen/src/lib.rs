@@ -102,25 +102,24 @@ fn generate_program(function: VFunction, options: &CodegenOptions) -> Result<Pro
         branch::Failure::Broken(what) => broken(what.into()),
     })?;
     check_length(&name, span, code.iter().map(|(insn, _)| pktc_bpf::slots(insn)).sum(), "")?;
-    let program = program(
-        Program { name: name.clone(), section, params, insns: Vec::new(), lines: Vec::new(), stack },
-        code,
-    );
+    let (insns, lines) = split_lines(code);
+    let program = Program { name: name.clone(), section, params, insns, lines, stack };
     if cfg!(debug_assertions) {
         lint::lint(&program).map_err(broken)?;
     }
     Ok(program)
 }
 
-/// `program` with its code: splits instructions from their sources, of which each stands where it starts to hold.
-fn program(mut program: Program, code: Vec<(MachineInsn, Span)>) -> Program {
+/// Splits instructions from their sources, of which each stands where it starts to hold.
+fn split_lines(code: Vec<(MachineInsn, Span)>) -> (Vec<MachineInsn>, Vec<(usize, Span)>) {
+    let (mut insns, mut lines) = (Vec::with_capacity(code.len()), Vec::<(usize, Span)>::new());
     for (index, (insn, span)) in code.into_iter().enumerate() {
-        program.insns.push(insn);
-        if program.lines.last().is_none_or(|&(_, last)| last != span) {
-            program.lines.push((index, span));
+        insns.push(insn);
+        if lines.last().is_none_or(|&(_, last)| last != span) {
+            lines.push((index, span));
         }
     }
-    program
+    (insns, lines)
 }
 
 /// Bytes of stack that `function` may use.

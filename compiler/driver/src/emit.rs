@@ -58,8 +58,8 @@ pub fn emit(checked: &Checked, stage: Emit, options: &Options) -> Result<String,
         Emit::Rules | Emit::Flow => emit_ir(checked, stage, options),
         Emit::Asm => {
             let built = build(checked, &subjects(checked), options)?;
-            let listings =
-                built.module.programs.iter().map(|program| pktc_codegen::listing(program, &checked.sources));
+            let functions = built.module.programs.iter().chain(&built.module.subprograms);
+            let listings = functions.map(|function| pktc_codegen::listing(function, &checked.sources));
             Ok(listings.collect::<Vec<_>>().join("\n"))
         }
         Emit::Object => {
