@@ -143,6 +143,32 @@ pub(crate) fn rename(insn: &mut MachineInsn, from: Reg, to: Reg) {
     }
 }
 
+/// Lets `insn` read other registers, where it reads without writing and any register does.
+pub(crate) fn redirect_reads(insn: &mut MachineInsn, other: impl Fn(Reg) -> Reg) {
+    let redirect = |reg: &mut Reg, own: Option<Reg>| {
+        let new = other(*reg);
+        // What is subtracted from itself stands in two registers on purpose.
+        if Some(new) != own {
+            *reg = new;
+        }
+    };
+    match insn {
+        Insn::Alu { dst, src: Operand::Reg(src), .. } => redirect(src, Some(*dst)),
+        Insn::Load { base, .. } => redirect(base, None),
+        Insn::Store { base, src, .. } => {
+            redirect(base, None);
+            if let Operand::Reg(src) = src {
+                redirect(src, None);
+            }
+        }
+        Insn::AtomicAdd { base, src, .. } => {
+            redirect(base, None);
+            redirect(src, None);
+        }
+        _ => {}
+    }
+}
+
 /// How many arguments a helper takes (`include/uapi/linux/bpf.h`).
 fn argument_count(helper: Helper) -> u8 {
     match helper {

@@ -1,26 +1,37 @@
-//! Moves, spills and reloads whose destination already holds the value.
+//! Moves, spills and reloads whose destination already holds the value, and reads of copies.
 
 use hashbrown::HashMap;
 
 use pktc_bpf::{AluOp, Insn, Operand, Reg, Size, Width};
 
-use crate::effects::writes;
-use crate::emit::{MachineFunction, copy};
+use crate::effects::{redirect_reads, writes};
+use crate::emit::{End, MachineFunction, copy};
 use crate::module::MachineInsn;
 
-/// Removes them in every block. Only spill slots are looked at: what the code itself stores and loads is left as
-/// lowering wrote it.
+/// Removes the former in every block, and lets the latter read the original, so that the copy may go. Only spill slots
+/// are looked at: what the code itself stores and loads is left as lowering wrote it.
 pub(super) fn remove_redundant_moves(function: &mut MachineFunction) {
     let frame = function.frame;
     for block in function.blocks.values_mut() {
         let mut contents = Contents::new(frame);
-        block.insns.retain_mut(|(insn, _)| contents.step(insn));
+        block.insns.retain_mut(|(insn, _)| {
+            redirect_reads(insn, |reg| contents.original(reg));
+            contents.step(insn)
+        });
+        if let End::Branch { test, .. } = &mut block.end {
+            test.left = contents.original(test.left);
+            if let Operand::Reg(right) = &mut test.right {
+                *right = contents.original(*right);
+            }
+        }
     }
 }
 
 /// What registers and spill slots hold: equal numbers, equal values.
 struct Contents {
     regs: [u32; 11],
+    /// The number that was next when each register was written.
+    since: [u32; 11],
     slots: HashMap<i16, u32>,
     constants: HashMap<i64, u32>,
     /// The next number that stands for nothing yet.
@@ -32,7 +43,15 @@ struct Contents {
 impl Contents {
     fn new(frame: u32) -> Contents {
         let regs = std::array::from_fn(|index| index as u32);
-        Contents { regs, slots: HashMap::new(), constants: HashMap::new(), next: regs.len() as u32, frame }
+        let since = [0; 11];
+        Contents {
+            regs,
+            since,
+            slots: HashMap::new(),
+            constants: HashMap::new(),
+            next: regs.len() as u32,
+            frame,
+        }
     }
 
     /// Goes over an instruction, perhaps for a cheaper one; whether it is needed.
@@ -66,7 +85,8 @@ impl Contents {
             }
             _ => {
                 for reg in writes(insn).iter() {
-                    self.regs[usize::from(reg.0)] = self.fresh();
+                    let fresh = self.fresh();
+                    self.put(reg, fresh);
                 }
                 true
             }
@@ -79,7 +99,17 @@ impl Contents {
 
     /// Lets `reg` hold a value; whether it did not already.
     fn put(&mut self, reg: Reg, number: u32) -> bool {
-        std::mem::replace(&mut self.regs[usize::from(reg.0)], number) != number
+        let changed = std::mem::replace(&mut self.regs[usize::from(reg.0)], number) != number;
+        if changed {
+            self.since[usize::from(reg.0)] = self.fresh();
+        }
+        changed
+    }
+
+    /// Of the registers that hold what `reg` holds, the one that was written first.
+    fn original(&self, reg: Reg) -> Reg {
+        let holders = (0..=Reg::FP.0).map(Reg).filter(|&holder| self.number(holder) == self.number(reg));
+        holders.min_by_key(|holder| self.since[usize::from(holder.0)]).unwrap_or(reg)
     }
 
     fn fresh(&mut self) -> u32 {
