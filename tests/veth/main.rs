@@ -51,7 +51,7 @@ const CHECKS: [(&str, Check, &[&str]); 11] = [
 ];
 
 /// Each test with long frames: which access the rules are built for, and the tools that it needs.
-const JUMBO: [(&str, Check, &str, &[&str]); 8] = [
+const JUMBO: [(&str, Check, &str, &[&str]); 9] = [
     ("ip_link_takes_long_frames", |pair, object| jumbo::check(pair, object, Tool::Ip), "auto", IP),
     (
         "xdp_loader_takes_long_frames",
@@ -69,6 +69,7 @@ const JUMBO: [(&str, Check, &str, &[&str]); 8] = [
     ),
     ("bytes_takes_long_frames", |pair, object| jumbo::check(pair, object, Tool::Ip), "bytes", IP),
     ("sections_are_found_in_other_ways", jumbo::sections, "auto", XDP_LOADER),
+    ("linked_objects_share_what_they_call", object::linked, "auto", IP),
     ("direct_is_refused_before_long_frames", jumbo::direct, "direct", XDP_LOADER),
 ];
 

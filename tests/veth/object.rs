@@ -45,6 +45,24 @@ pub(crate) fn lines(_: &Pair, object: &Object) {
     assert_eq!(lines, [("default", 2), ("port", 3), ("v6", 4), ("errors", 5)]);
 }
 
+/// Two objects, each with the function that fills windows, become one that has it once, and that libbpf takes.
+pub(crate) fn linked(_: &Pair, object: &Object) {
+    let pktc = pktc().unwrap();
+    let (name, other, all) =
+        (format!("{}o", object.program), object.object() + "_other", object.object() + "_all");
+    let source = object.source().replace("edge.pkt", "other.pkt");
+    let rules = format!("xdp {name} {{ default pass; rule late: tcp.dport == 7003 => drop; }}\n");
+    std::fs::write(&source, rules).unwrap();
+    run(&[pktc, "build", &source, "--access", "auto", "-o", &other]);
+    let program = format!("{}a", object.program);
+    run(&[pktc, "link", &object.object(), &other, "-o", &all, "--name", &program]);
+    let pin = format!("/sys/fs/bpf/{program}");
+    run(&["bpftool", "prog", "load", &all, &pin]);
+    let code = run(&["bpftool", "prog", "dump", "xlated", "pinned", &pin]);
+    std::fs::remove_file(&pin).unwrap();
+    assert_eq!(code.matches("int pktc_refill(").count(), 1, "{code}");
+}
+
 /// `bpftool` makes a skeleton of the object, with its program and its counters, and lists its types.
 pub(crate) fn skeleton(_: &Pair, object: &Object) {
     let skeleton = output(&["bpftool", "gen", "skeleton", &object.object()]);

@@ -46,7 +46,7 @@ pub(super) struct Function {
     pub(super) name: String,
     pub(super) code: Vec<[u8; 8]>,
     pub(super) references: Vec<Reference>,
-    /// Slots that refer to functions, by their index in the list of all.
+    /// Slots that refer to functions, by their index in the list of all. Their immediates are those before relocation.
     pub(super) calls: Vec<(usize, usize)>,
     /// Its type; 0: none.
     pub(super) ty: u32,
@@ -77,11 +77,17 @@ pub(super) fn split(program: &Program, first: usize) -> Result<Vec<Function>, Me
         let line =
             |&[slot, file, text, column]: &[u32; 4]| Some([place(slot as usize)? as u32, file, text, column]);
         let ty = program.functions.iter().find(|[slot, _]| *slot as usize == *start);
+        let (mut code, calls) = (program.code[*start..end].to_vec(), calls(program, *start..end, first)?);
+        for &(slot, _) in &calls {
+            // A call counts from the instruction behind it, the load of an address does not.
+            let before: i32 = if code[slot][0] == CALL { -1 } else { 0 };
+            code[slot][4..].copy_from_slice(&before.to_le_bytes());
+        }
         functions.push(Function {
             name: name.clone(),
-            code: program.code[*start..end].to_vec(),
+            code,
             references: program.references.iter().filter_map(reference).collect(),
-            calls: calls(program, *start..end, first)?,
+            calls,
             ty: ty.map_or(0, |[_, ty]| *ty),
             lines: program.lines.iter().filter_map(line).collect(),
         });
