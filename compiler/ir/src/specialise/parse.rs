@@ -308,7 +308,8 @@ impl<'a> Specialiser<'a> {
         self.declared_length(parsing, length, broken, here)
     }
 
-    /// Of a header that may be cut before what says its length: all that there is, where it is.
+    /// Of a header that may be cut before what says its length: all that there is, where it is. What follows such a
+    /// header starts at the end of all, so that length moves the cursor.
     fn length_that_may_be_cut(
         &mut self,
         parsing: &mut Parsing<'_>,
@@ -330,6 +331,10 @@ impl<'a> Specialiser<'a> {
         if parsing.enclosed {
             self.at_most(dst, self.left);
         }
+        // The bytes that were asked for are not all there, so this takes nothing off; the verifier sees a bound.
+        let missed = u64::from(own_end(parsing.header, length)).saturating_sub(1);
+        let right = Arg::Const(low_bits(64 - missed.leading_zeros()));
+        self.op(Op::Alu { op: AluOp::And, dst, left: dst, right });
         self.end(End::Goto(join));
         self.current = join;
         (parsing.checked, parsing.loaded) = (checked, loaded);
