@@ -2,6 +2,7 @@
 //!
 //! `PKTC_RANDOM_PROGRAMS` says how many programs are drawn (200), `PKTC_RANDOM_SEED` the number that the first is
 //! drawn from; without it half of them are always the same, and half are new in each run. The numbers are printed.
+//! `PKTC_RANDOM_ACCESS=direct` builds them with that access strategy alone, or with several (`direct,auto`).
 //! `PKTC_RANDOM_SOURCES` names a folder where the programs are written, `PKTC_RANDOM_REFUSALS` prints those refused.
 
 #![expect(clippy::print_stderr, reason = "each run says what it drew")]
@@ -11,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use pktc_driver::options::Access;
 use pktc_tests::guest::{self, Guest};
 use pktc_tests::random::{Plan, Run};
 
@@ -54,13 +56,22 @@ fn plan() -> Plan {
     let programs = number("PKTC_RANDOM_PROGRAMS").unwrap_or(PROGRAMS);
     if let Some(seed) = number("PKTC_RANDOM_SEED") {
         eprintln!("{programs} programs from seed {seed}");
-        return Plan { seeds: (seed..seed + programs).collect() };
+        return Plan { seeds: (seed..seed + programs).collect(), strategies: strategies() };
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
     let fixed = programs.div_ceil(2);
     eprintln!("{fixed} programs from seed {FIXED_SEED}, {} from seed {now}", programs - fixed);
     let fresh = now..now + (programs - fixed);
-    Plan { seeds: (FIXED_SEED..FIXED_SEED + fixed).chain(fresh).collect() }
+    Plan { seeds: (FIXED_SEED..FIXED_SEED + fixed).chain(fresh).collect(), strategies: strategies() }
+}
+
+/// All access strategies, or those that were asked for.
+fn strategies() -> Vec<Access> {
+    let wanted = std::env::var("PKTC_RANDOM_ACCESS").ok();
+    let is_wanted = |access: &Access| {
+        wanted.as_ref().is_none_or(|wanted| wanted.split(',').any(|name| name == access.name()))
+    };
+    Access::ALL.into_iter().filter(is_wanted).collect()
 }
 
 fn kernel(run: &Run) -> Result<Completion, Failed> {

@@ -52,8 +52,8 @@ pub(super) struct Drawn {
     pub(super) bug: Option<String>,
 }
 
-/// Draws what `seed` stands for.
-pub(super) fn draw_case(seed: u64, captured: &[Vec<u8>]) -> Drawn {
+/// Draws what `seed` stands for, and builds it with each strategy.
+pub(super) fn draw_case(seed: u64, strategies: &[Access], captured: &[Vec<u8>]) -> Drawn {
     let mut drawn = Drawn::default();
     let mut dice = Dice::new(seed);
     for _ in 0..TRIES {
@@ -65,7 +65,7 @@ pub(super) fn draw_case(seed: u64, captured: &[Vec<u8>]) -> Drawn {
         let source = draw(&world, &declarations, &theme, &anchors, &mut dice);
         let text = source.to_string();
         keep_source(seed, &text);
-        match compile(&text, &Access::ALL) {
+        match compile(&text, strategies) {
             Err(Failure::Refused(codes, message)) => drawn.refuse(&codes, &text, &message),
             Err(Failure::Bug(what)) => {
                 drawn.bug = Some(format!("seed {seed}: {what}\n{text}"));

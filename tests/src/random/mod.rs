@@ -8,10 +8,10 @@
 //! Objects that see packets in several buffers run some of them with a linear part of every length, too.
 //!
 //! Packets come first, from the declared headers and from captures; the constants of a program are taken from them,
-//! so that its rules are hit. A program that the checker refuses is drawn again and counted,
-//! and so is one that cannot be built with direct access; objects that other strategies cannot have are counted. All that a program and
-//! its packets are follows from one number, which is printed with every difference: `PKTC_RANDOM_SEED=n
-//! PKTC_RANDOM_PROGRAMS=1` runs it again.
+//! so that its rules are hit. A program that the checker refuses is drawn again and counted, and so is one that cannot
+//! be built with direct access; objects that other strategies cannot have are counted. All that a program and its packets
+//! are follows from one number, which is printed with every difference: `PKTC_RANDOM_SEED=n PKTC_RANDOM_PROGRAMS=1` runs
+//! it again.
 //!
 //! | file | what it has |
 //! |---|---|

@@ -32,6 +32,8 @@ const BOTH_VERDICTS: usize = 60;
 pub struct Plan {
     /// The seeds.
     pub seeds: Vec<u64>,
+    /// How they are built. A program that the first cannot do is drawn again.
+    pub strategies: Vec<Access>,
 }
 
 /// Programs with their packets and what the reference says of them.
@@ -55,7 +57,7 @@ impl Run {
         let captured = captures::packets();
         let drawn = in_parallel(&plan.seeds, |&seed| {
             let started = Instant::now();
-            let drawn = draw_case(seed, &captured);
+            let drawn = draw_case(seed, &plan.strategies, &captured);
             (started.elapsed().as_secs_f32(), drawn)
         });
         let times = drawn.iter().map(|(seconds, _)| *seconds).zip(plan.seeds.iter().copied());
