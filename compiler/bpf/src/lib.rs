@@ -18,5 +18,5 @@ pub use insn::{
     AluOp, AtomicOp, Condition, Foreign, Helper, Insn, Operand, Reg, SignedOp, Size, SubprogramIndex, Swap,
     Width,
 };
-pub use map::{MapDef, MapIndex, MapKind, ValueLayout};
+pub use map::{CELLS, MapDef, MapIndex, MapKind, ValueLayout};
 pub use section::Section;

@@ -4,6 +4,10 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MapIndex(pub u32);
 
+/// The name of the map that the programs of an object keep variables in: scratch space, which holds nothing from one
+/// packet to the next.
+pub const CELLS: &str = "pktc_cells";
+
 /// Kinds of maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MapKind {

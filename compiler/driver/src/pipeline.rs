@@ -126,9 +126,7 @@ pub(crate) fn flows(
         }
         bound_reach(&mut flow, options.access.reach());
         verified(&flow, "bound_reach");
-        if options.access.frags() {
-            spare_verifier(&mut flow);
-        }
+        spare_verifier(&mut flow);
         Ok(flow)
     }))
 }

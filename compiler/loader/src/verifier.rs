@@ -64,7 +64,7 @@ impl fmt::Display for VerifierLog {
                 f,
                 "it has more ways than the verifier follows, which gives up behind 1,000,000 instructions ({})\n  \
                  build it with `--access direct` where no packets come in several buffers, split its rules over \
-                 several programs, or let fewer rules ask for options and extension headers",
+                 several programs, or let fewer rules ask for tunnels, quoted packets, options and extension headers",
                 self.reason()
             );
         }

@@ -5,14 +5,12 @@
 //! each byte, and walks what comes behind once for every way in which cells may be filled.
 
 use cranelift_entity::SecondaryMap;
-use pktc_bpf::{Condition, MapDef, MapIndex, MapKind, Operand, Size, ValueLayout};
+use pktc_bpf::{CELLS, Condition, MapDef, MapIndex, MapKind, Operand, Size, ValueLayout};
 use pktc_ir::flow::{Cell, Flow};
 
 use crate::function::Lowering;
 use crate::maps;
 use crate::vcode::{Base, Terminator, VInsn, VReg};
-
-const MAP_NAME: &str = "pktc_cells";
 
 /// The cells of a program.
 pub(crate) struct Cells {
@@ -51,7 +49,7 @@ impl Cells {
 pub(crate) fn map(flows: &[Flow]) -> Option<MapDef> {
     let bytes = flows.iter().map(Flow::cell_bytes).max().filter(|&bytes| bytes > 0)?;
     Some(MapDef {
-        name: MAP_NAME.into(),
+        name: CELLS.into(),
         kind: MapKind::PerCpuArray,
         key_size: 4,
         value_size: bytes,

@@ -1,7 +1,9 @@
-//! The maps of several objects: those of one name and shape are one, data sections and pktc's counters are each
-//! program's own.
+//! The maps of several objects: those of one name and shape are one; data sections, and what pktc counts and keeps
+//! variables in, are each object's own.
 
 use std::collections::BTreeSet;
+
+use pktc_bpf::CELLS;
 
 use super::types::Moved;
 use super::{Input, MergeError, NAME_MAX};
@@ -26,7 +28,7 @@ pub(super) struct Merged {
     pub(super) maps: Vec<MergedMap>,
     /// For each object and map of it its place among those; `None`: it is left out.
     pub(super) indices: Vec<Vec<Option<usize>>>,
-    /// For each object the counters' maps that were renamed.
+    /// For each object its own maps that were renamed.
     renamed: Vec<Vec<(String, String)>>,
 }
 
@@ -49,7 +51,7 @@ pub(super) fn merge(inputs: &[Input], moved: &[Moved]) -> Result<Merged, MergeEr
                 // The metadata, which the result has of its own.
                 let is_metadata = input.metadata.is_some() && map.name == ".rodata" && !is_used(input, index);
                 (!is_metadata).then(|| all.add_data(merged))
-            } else if counters(input).contains(map.name.as_str()) {
+            } else if own(input).contains(map.name.as_str()) {
                 merged.name = all.unused(&map.name);
                 renamed.push((map.name.clone(), merged.name.clone()));
                 Some(all.add(merged))
@@ -70,12 +72,12 @@ fn is_used(input: &Input, map: usize) -> bool {
     references.any(|reference| reference.map == map)
 }
 
-/// The names of the maps that the object's rules and counters count in.
-fn counters(input: &Input) -> BTreeSet<&str> {
+/// The names of the maps that are the object's alone: what its rules and counters count in, what it keeps variables in.
+fn own(input: &Input) -> BTreeSet<&str> {
     let Some(metadata) = &input.metadata else { return BTreeSet::new() };
     let rules = metadata.programs.iter().filter_map(|program| program.counters.as_ref());
     let named = metadata.counters.iter().map(|counter| counter.map.as_str());
-    rules.map(|range| range.map.as_str()).chain(named).collect()
+    rules.map(|range| range.map.as_str()).chain(named).chain([CELLS]).collect()
 }
 
 /// The most bytes of a map's declaration: a pointer for each of the members that there are.
