@@ -29,6 +29,17 @@ pub(super) fn longest(header: &Header) -> u64 {
     u64::from(header.fixed_bytes + conditional)
 }
 
+/// The bits that the length of an instance of `header` can have; see `needs` for what may be cut.
+pub(super) fn length_mask(header: &Header, may_be_cut: bool) -> u64 {
+    let (most, zeros) = match &header.length {
+        // Cut before that field, it is as long as what there is.
+        Some(length) if may_be_cut => (longest(header).max(u64::from(own_end(header, length))), 0),
+        Some(length) => (longest(header), zeros(length)),
+        None => (longest(header), 0),
+    };
+    low_bits(64 - most.leading_zeros()) & !low_bits(zeros)
+}
+
 /// How many bytes of `header` the fields reach that `expr` reads.
 pub(super) fn own_end(header: &Header, expr: &Expr) -> u32 {
     match &expr.kind {

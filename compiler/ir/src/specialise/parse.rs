@@ -10,7 +10,7 @@ use pktc_bpf::{AluOp, Condition, Size, Width};
 use pktc_semantics::typed::{Expr, FieldIndex, Header, HeaderId, Scope};
 
 use super::bounds::{
-    LONGEST_HEADER, least, longest, most, own_end, selects_by_payload, shortest, static_length,
+    LONGEST_HEADER, least, length_mask, longest, most, own_end, selects_by_payload, shortest, static_length,
 };
 use super::follow::Following;
 use super::state::{Counts, Pending, State};
@@ -423,10 +423,24 @@ impl<'a> Specialiser<'a> {
             if parsing.enclosed {
                 self.op(Op::Copy { dst: values.left, src: Arg::Value(self.left) });
             }
+            self.look_alike(parsing, values.left);
         }
         state.cursor = Some(place);
         // What follows this header comes before what other branches left behind.
         state.pending.splice(0..0, follows);
+    }
+
+    /// What is kept of the header for later tells the verifier nothing of the way here but what bounds the cursor.
+    fn look_alike(&mut self, parsing: &Parsing<'_>, left: Value) {
+        if !self.sparing {
+            return;
+        }
+        if let Arg::Value(length) = parsing.length {
+            self.forget(length, parsing.length, length_mask(parsing.header, parsing.needs.is_some()));
+        }
+        if parsing.enclosed {
+            self.forget(left, Arg::Value(left), u64::MAX);
+        }
     }
 
     pub(super) fn item_of(&self, place: Place) -> Option<ItemId> {
