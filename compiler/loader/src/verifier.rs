@@ -63,8 +63,9 @@ impl fmt::Display for VerifierLog {
             return write!(
                 f,
                 "it has more ways than the verifier follows, which gives up behind 1,000,000 instructions ({})\n  \
-                 build it with `--access direct` where no packets come in several buffers, split its rules over \
-                 several programs, or let fewer rules ask for tunnels, quoted packets, options and extension headers",
+                 build it with `--access bytes`, or `direct` where no packets come in several buffers, split its rules \
+                 over several programs, or let fewer rules ask for tunnels, quoted packets, options and extension \
+                 headers",
                 self.reason()
             );
         }
