@@ -115,7 +115,10 @@ mod tests {
         for log in [text, "The sequence of 8193 jumps is too complex.\n"] {
             let log = VerifierLog::new(log.into());
             let shown = log.to_string();
-            assert!(shown.contains(log.reason()) && shown.contains("--access direct"), "{shown}");
+            assert!(
+                shown.contains(log.reason()) && shown.contains("`--access bytes`, or `direct`"),
+                "{shown}"
+            );
             assert!(shown.contains("split its rules") && !shown.contains("R0=1"), "{shown}");
         }
     }
