@@ -2,10 +2,15 @@
 
 use std::fmt::Write;
 
-use pktc_semantics::typed::Program;
+use pktc_semantics::typed::{Program, Verdict};
 
 use crate::flow::{Arg, Block, End, Flow, Op, Value};
 use crate::rule::{Action, Cond, Item, Node, Num, Part, Place, Reach, RuleProgram, Slot, Test};
+
+/// A verdict as people write it.
+fn word(verdict: Verdict) -> String {
+    format!("{verdict:?}").to_lowercase()
+}
 
 /// A place as people write it: `vlan[1]`.
 #[must_use]
@@ -57,7 +62,7 @@ pub fn print_rules(program: &Program, rules: &RuleProgram) -> String {
     let actions = printer.actions(&rules.default);
     printer.line(1, &format!("default => {actions}"));
     for &(verdict, counter) in &rules.on {
-        let (verdict, counter) = (format!("{verdict:?}").to_lowercase(), &program.counters[counter].name);
+        let (verdict, counter) = (word(verdict), &program.counters[counter].name);
         printer.line(1, &format!("on {verdict} => count {counter}"));
     }
     printer.text
@@ -102,7 +107,7 @@ impl RulePrinter<'_> {
 
     fn actions(&self, actions: &[Action]) -> String {
         let text = actions.iter().map(|action| match action {
-            Action::Verdict(verdict) => format!("{verdict:?}").to_lowercase(),
+            Action::Verdict(verdict) => word(*verdict),
             Action::Return => "return".into(),
             Action::Count(counter) => format!("count {}", self.program.counters[*counter].name),
             Action::Chain { name, .. } => format!("apply {name}"),
@@ -186,7 +191,7 @@ impl RulePrinter<'_> {
 pub fn print_flow(flow: &Flow) -> String {
     let mut text = format!("flow {}\n", flow.name);
     for (verdict, counter) in &flow.on {
-        let _ = writeln!(text, "    on {} count {counter}", format!("{verdict:?}").to_lowercase());
+        let _ = writeln!(text, "    on {} count {counter}", word(*verdict));
     }
     for (block, data) in flow.blocks.iter() {
         let _ = writeln!(text, "{block}:");

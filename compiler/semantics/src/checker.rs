@@ -15,9 +15,7 @@ use pktc_syntax::ast;
 use crate::graph::Graph;
 use crate::load::Unit;
 use crate::names::{Scopes, Symbol, SymbolId};
-use crate::typed::{
-    ChainId, CounterId, EnumId, Expr, Field, Header, HeaderId, Program, SetId, Type, UnionId, XdpId,
-};
+use crate::typed::{ChainId, CounterId, EnumId, Expr, Field, HeaderId, Program, SetId, Type, UnionId, XdpId};
 
 /// All of a check.
 pub(crate) struct Checker<'a> {
@@ -198,25 +196,6 @@ impl<'a> Checker<'a> {
     /// The environment of a file's own expressions.
     pub(crate) fn env(unit: usize) -> Env<'a> {
         Env { unit, ..Env::default() }
-    }
-}
-
-/// A header with nothing but its name.
-pub(crate) fn empty_header(name: &ast::Word, doc: &str) -> Header {
-    Header {
-        name: name.text.clone(),
-        doc: doc.to_owned(),
-        span: name.span,
-        fields: Vec::new(),
-        fixed_bytes: 0,
-        length: None,
-        claims: Vec::new(),
-        valid: Vec::new(),
-        needs: None,
-        repeats: 1,
-        next: Vec::new(),
-        options: None,
-        options_from: Vec::new(),
     }
 }
 

@@ -9,10 +9,11 @@ use hashbrown::{HashMap, HashSet};
 use pktc_diagnostics::{Diagnostic, Span, codes};
 use pktc_syntax::ast::{self, DeclKind, Word};
 
-use crate::checker::{BindDecl, Checker, SetDecl, TestDecl, empty_header};
+use crate::checker::{BindDecl, Checker, SetDecl, TestDecl};
 use crate::suggest::nearest;
 use crate::typed::{
-    Chain, ChainId, Counter, CounterId, Enum, EnumId, HeaderId, Set, SetId, Type, Union, UnionId, Xdp, XdpId,
+    Chain, ChainId, Counter, CounterId, Enum, EnumId, Header, HeaderId, Set, SetId, Type, Union, UnionId,
+    Xdp, XdpId,
 };
 
 /// An index into the checker's symbols.
@@ -145,7 +146,11 @@ impl<'a> Checker<'a> {
             DeclKind::Def { name, params, body } => self.value(unit, name, SymbolKind::Def { params, body }),
             DeclKind::Enum { name, ty, members } => self.declare_enum(unit, name, ty, members),
             DeclKind::Header(header) => {
-                let id = self.program.headers.push(empty_header(&header.name, &decl.doc));
+                let id = self.program.headers.push(Header::empty(
+                    header.name.text.clone(),
+                    decl.doc.clone(),
+                    header.name.span,
+                ));
                 self.decls.headers.push((id, unit, header));
                 self.value(unit, &header.name, SymbolKind::Header(id));
             }

@@ -15,6 +15,7 @@ use pktc_diagnostics::Span;
 pub use pktc_syntax::ast::{BinaryOp, CompareOp, Verdict};
 pub use scenario::{Layer, Outcome, Packet, PacketOption, Step, StepKind, Test};
 
+mod header;
 mod scenario;
 
 macro_rules! id {

@@ -1,7 +1,7 @@
 //! What declarations say of a header before any packet comes: how long it is, what its numbers can be.
 
 use pktc_semantics::typed::{
-    BinaryOp, CompareOp, Expr, ExprKind, FieldIndex, Header, Next, NextKind, Value as Constant,
+    BinaryOp, CompareOp, Expr, ExprKind, Field, FieldIndex, Header, Next, NextKind, Value as Constant,
 };
 use pktc_semantics::walk;
 
@@ -43,10 +43,7 @@ pub(super) fn length_mask(header: &Header, may_be_cut: bool) -> u64 {
 /// How many bytes of `header` the fields reach that `expr` reads.
 pub(super) fn own_end(header: &Header, expr: &Expr) -> u32 {
     match &expr.kind {
-        ExprKind::Own(field) => {
-            let field = &header.fields[*field];
-            static_bit(field).map_or(0, |bit| (bit + field.bits).div_ceil(8))
-        }
+        ExprKind::Own(field) => field_end(&header.fields[*field]),
         ExprKind::Not(inner) | ExprKind::In { value: inner, .. } => own_end(header, inner),
         ExprKind::And(parts) | ExprKind::Or(parts) => {
             parts.iter().map(|part| own_end(header, part)).max().unwrap_or(0)
@@ -56,6 +53,11 @@ pub(super) fn own_end(header: &Header, expr: &Expr) -> u32 {
         }
         _ => 0,
     }
+}
+
+/// One behind the last byte of a field, if it has one place.
+pub(super) fn field_end(field: &Field) -> u32 {
+    static_bit(field).map_or(0, |bit| (bit + field.bits).div_ceil(8))
 }
 
 /// A header's length where its declaration fixes it.

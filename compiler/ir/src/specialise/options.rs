@@ -7,17 +7,17 @@
 //! forgotten each turn, so that the kernel's verifier sees one state a turn, whatever the option was.
 
 use pktc_bpf::{AluOp, Condition};
-use pktc_semantics::typed::{Field, Header, Options};
+use pktc_semantics::typed::{Header, Options};
 
 use cranelift_entity::EntityRef;
 
-use super::bounds::{least, longest};
+use super::bounds::{field_end, least, longest};
 use super::group::FLAG;
 use super::parse::{NEAR, Parsing, hangs_on};
 use super::state::{Pending, State};
 use super::{Here, Specialiser};
 use crate::flow::{Arg, Block, End, Op, Value};
-use crate::layout::{conditional_groups, low_bits, static_bit};
+use crate::layout::{conditional_groups, low_bits};
 use crate::rule::{Item, ItemId, Place, Slot, SlotId};
 
 /// A list that is being read.
@@ -382,23 +382,9 @@ impl Specialiser<'_> {
 fn option_header(options: &Options, of: &Header) -> Header {
     let ends = options.fields.iter().map(field_end);
     Header {
-        name: format!("{}.option", of.name),
-        doc: String::new(),
-        span: of.span,
         fields: options.fields.clone(),
         fixed_bytes: ends.max().unwrap_or(0),
         length: Some(options.length.clone()),
-        claims: Vec::new(),
-        valid: Vec::new(),
-        needs: None,
-        repeats: 1,
-        next: Vec::new(),
-        options: None,
-        options_from: Vec::new(),
+        ..Header::empty(format!("{}.option", of.name), String::new(), of.span)
     }
-}
-
-/// One behind the last byte of a field.
-fn field_end(field: &Field) -> u32 {
-    static_bit(field).map_or(0, |bit| (bit + field.bits).div_ceil(8))
 }

@@ -7,6 +7,7 @@ use object::write::{Object, Relocation, SectionId, Symbol, SymbolFlags, SymbolId
 use object::{
     Architecture, BinaryFormat, Endianness, RelocationFlags, SectionKind, SymbolKind, SymbolScope, elf,
 };
+use pktc_bpf::Section;
 use pktc_object::Metadata;
 
 use super::MergeError;
@@ -36,10 +37,10 @@ struct Writer {
 pub(super) fn write(parts: Parts<'_>) -> Result<Vec<u8>, MergeError> {
     let elf = Object::new(BinaryFormat::Elf, Architecture::Bpf, Endianness::Little);
     let mut writer = Writer { elf, types: parts.types };
-    let section = if parts.frags { "xdp.frags" } else { "xdp" };
+    let (section, text_section) = (Section::of_programs(parts.frags).name(), Section::Text.name());
     let body = [parts.body];
     let (program, _) = writer.code(section, &body);
-    let text = (!parts.functions.is_empty()).then(|| writer.code(".text", &parts.functions));
+    let text = (!parts.functions.is_empty()).then(|| writer.code(text_section, &parts.functions));
     let maps = writer.maps(parts.maps);
     let json = parts.metadata.map(|metadata| metadata.to_json().into_bytes());
     if let Some(json) = &json {
@@ -51,7 +52,7 @@ pub(super) fn write(parts: Parts<'_>) -> Result<Vec<u8>, MergeError> {
     let mut sections = vec![(section, &body[..])];
     if let Some((text, ..)) = &text {
         writer.relocate(*text, &parts.functions, &maps, functions)?;
-        sections.push((".text", &parts.functions));
+        sections.push((text_section, &parts.functions));
     }
     let extension = extension(&mut writer.types, &sections);
     let types = std::mem::replace(&mut writer.types, Types::new()).finish();
